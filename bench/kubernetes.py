@@ -39,7 +39,7 @@ from shoal.cluster.kubernetes import KubernetesCluster
 from shoal.dialects.framework import DIALECT
 from shoal.dialects.framework.compression import unpacked
 from shoal.engine import Create, TaskRef
-from shoal.engine.writes import Setting
+from shoal.engine.writes import BuildContext
 from shoal.kube.kinds import POD
 from shoal.kube.objects import Obj
 
@@ -146,7 +146,7 @@ class Bare:
     def _pod(self, name: str, number: int, fate: Fate) -> Obj:
         manifest = framework(name, number + 1, fate)
         manifest["metadata"] |= {"namespace": BARE, "uid": "00000000-0000-0000-0000-000000000000"}
-        pod = DIALECT.render(manifest, Create(TaskRef("worker", number), Setting()))
+        pod = DIALECT.build_pod(manifest, Create(TaskRef("worker", number), BuildContext()))
         del pod["metadata"]["ownerReferences"]
         return pod
 

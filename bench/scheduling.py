@@ -25,10 +25,10 @@ from harness import ROOT, Metric
 from shoal.kube.objects import Key
 from shoal.local import gc_tuning
 from shoal.scheduler.planner.cache import ClusterView
-from shoal.scheduler.planner.equivalence_classes import usual
-from shoal.scheduler.planner.gang_types import Group, Phase, Queue, Settings
+from shoal.scheduler.planner.equivalence_classes import workload_kind
+from shoal.scheduler.planner.gang_types import PlannerSettings, PodGroup, PodGroupPhase, Queue
 from shoal.scheduler.planner.planner import plan
-from shoal.scheduler.planner.snapshot_types import Node, Pod, State
+from shoal.scheduler.planner.snapshot_types import Node, Pod, PodState
 
 GPU = "nvidia.com/gpu"
 RACK = "topology.shoal.dev/rack"
@@ -62,7 +62,7 @@ class Churning:
 
     def __init__(self, seed: int, *, nodes: int, running: int, gangs: int) -> None:
         self.rng = random.Random(seed)
-        self.view = ClusterView(Settings(tiers=(RACK,)))
+        self.view = ClusterView(PlannerSettings(tiers=(RACK,)))
         self.made = 0
         self.alive: list[Key] = []
         self.now = 0.0
@@ -80,24 +80,24 @@ class Churning:
         placed = 0
         while placed < running:
             key, pods = self.gang(8, 1 if placed % 100 < 72 else 0)
-            self.view.set_group(replace(key, phase=Phase.RUNNING, ran=True))
+            self.view.set_group(replace(key, phase=PodGroupPhase.RUNNING, ran=True))
             self.alive.append(key.key)
             for pod in pods:
                 spot = vacant[placed % nodes]
-                self.view.set_pod(replace(pod, node=str(spot[0]), state=State.RUNNING))
+                self.view.set_pod(replace(pod, node=str(spot[0]), state=PodState.RUNNING))
                 placed += 1
 
-    def gang(self, pods: int, gpus: int) -> tuple[Group, list[Pod]]:
+    def gang(self, pods: int, gpus: int) -> tuple[PodGroup, list[Pod]]:
         self.made += 1
         key = Key("bench", f"gang-{self.made:07}")
         queue = QUEUES[self.made % len(QUEUES)]
         cpu = self.rng.choice(CPUS) * 1000
         asked = {"cpu": cpu, "memory": 8 * GI * 1000, "pods": 1000} | ({GPU: gpus * 1000} if gpus else {})
-        group = Group(key, uid=key.name, created=self.now, min_member=pods, queue=queue, phase=Phase.INQUEUE)
+        group = PodGroup(key, uid=key.name, created=self.now, min_member=pods, queue=queue, phase=PodGroupPhase.INQUEUE)
         names = (f"{key.name}-{number}" for number in range(pods))
         return group, [Pod(Key("bench", name), name, asked, group=key, index=i) for i, name in enumerate(names)]
 
-    def arrive(self, group: Group, pods: list[Pod]) -> None:
+    def arrive(self, group: PodGroup, pods: list[Pod]) -> None:
         self.view.set_group(group)
         for pod in pods:
             self.view.set_pod(pod)
@@ -109,7 +109,7 @@ class Churning:
             place = self.rng.randrange(len(self.alive))
             self.alive[place], self.alive[-1] = self.alive[-1], self.alive[place]
             key = self.alive.pop()
-            found.append((key, list(self.view.groups[key].sitting)))
+            found.append((key, list(self.view.groups[key].placed)))
             pods -= len(found[-1][1])
         return found
 
@@ -124,8 +124,8 @@ class Churning:
             for pod in pods:
                 self.view.remove_pod(pod)
             self.view.remove_group(key)
-        for group, members in coming:
-            self.arrive(group, members)
+        for group, gang in coming:
+            self.arrive(group, gang)
         made = plan(self.view, self.now)
         self.view.assume(made, self.now)
         seconds = process_time() - begin
@@ -159,7 +159,7 @@ def cold_start() -> float:
 
 def large_gangs() -> float:
     """Seconds of the longest wait between two batches of binds: a batch is what one plan binds."""
-    view = ClusterView(Settings())
+    view = ClusterView(PlannerSettings())
     for number in range(1_000):
         view.set_node(node(number))
     cluster = Churning.__new__(Churning)
@@ -188,8 +188,8 @@ def data_set() -> Path | None:
 def packing(folder: Path) -> float:
     with (folder / "openb_pod_list_default.csv").open() as file:
         rows = sorted(csv.DictReader(file), key=lambda row: int(row["creation_time"]))
-    kinds = Counter(usual(_openb_pod(row, 0), Settings().accelerators) for row in rows)
-    view = ClusterView(Settings(usual_pods=tuple(kinds.items())))
+    kinds = Counter(workload_kind(_openb_pod(row, 0), PlannerSettings().accelerators) for row in rows)
+    view = ClusterView(PlannerSettings(usual_pods=tuple(kinds.items())))
     capacity = 0
     with (folder / "openb_node_list_gpu_node.csv").open() as file:
         for row in csv.DictReader(file):

@@ -105,17 +105,17 @@ def test_02_the_state_of_another_job_is_not_unfolded():
 @pytest.mark.parametrize(("dialect", "counts"), [(replica_sets.DIALECT, "replicas"), (batch_job.DIALECT, "active")])
 def test_02_forged_counts_of_a_status_are_shown_within_limits(dialect: Dialect, counts: str):
     made = {"metadata": {"name": "a", "namespace": "default", "uid": "u"}, "spec": {}, "status": {counts: 2**31 - 1}}
-    assert dialect.shown is not None
+    assert dialect.status_state is not None
 
-    assert len(dialect.shown(made).roles[0].tasks) == 10_000
+    assert len(dialect.status_state(made).roles[0].tasks) == 10_000
 
 
 def test_02_a_forged_count_of_successes_is_shown_within_limits():
     text = json.dumps({"uid": "u", "roles": [{"name": "pod", "counts": [2**31 - 1, 0]}]})
     meta = {"name": "a", "namespace": "default", "uid": "u", "annotations": {ANNOTATION: text}}
-    assert batch_job.DIALECT.shown is not None
+    assert batch_job.DIALECT.status_state is not None
 
-    assert len(batch_job.DIALECT.shown({"metadata": meta, "spec": {}}).roles[0].tasks) == 10_000
+    assert len(batch_job.DIALECT.status_state({"metadata": meta, "spec": {}}).roles[0].tasks) == 10_000
 
 
 LARGE = 10**17

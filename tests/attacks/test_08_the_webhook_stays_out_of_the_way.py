@@ -15,8 +15,8 @@ from kit.frameworks import framework, role
 from shoal.cli.commands.install import command as install
 from shoal.controller_runtime.health import Address, serve_http
 from shoal.dialects.framework import DIALECT
-from shoal.install.manifests import Options, render
-from shoal.operator.webhook import CHECKED_AT_ONCE, Places, Subject, _handler, validate
+from shoal.install.manifests import InstallOptions, render
+from shoal.operator.webhook import CHECKED_AT_ONCE, ReviewedKind, ReviewLimits, _handler, validate
 
 REVIEW = {
     "request": {
@@ -83,7 +83,7 @@ async def test_08_reviews_are_checked_outside_the_event_loop_and_few_at_a_time()
             at_once -= 1
         return {"allowed": True}
 
-    handler = _handler({("g", "K"): Subject(judge)}, None, Places())
+    handler = _handler({("g", "K"): ReviewedKind(judge)}, None, ReviewLimits())
     async with serve_http("reviews", Address("127.0.0.1", 0), post={"/check": handler}) as port:
         reviews = [asyncio.create_task(posted(port, json.dumps(REVIEW))) for _ in range(3 * CHECKED_AT_ONCE)]
         await are_full.wait()  # the event loop goes on while reviews are checked
@@ -94,26 +94,26 @@ async def test_08_reviews_are_checked_outside_the_event_loop_and_few_at_a_time()
 
 
 async def test_08_a_body_beyond_the_limit_is_refused():
-    handler = _handler({}, None, Places())
+    handler = _handler({}, None, ReviewLimits())
     async with serve_http("reviews", Address("127.0.0.1", 0), post={"/check": handler}) as port:
         assert await posted(port, b" " * (9 << 20)) == 413
 
 
-def ingress(options: Options) -> list[Any]:
+def ingress(options: InstallOptions) -> list[Any]:
     (policy,) = [each for each in render(options) if each["kind"] == "NetworkPolicy"]
     found: list[Any] = policy["spec"]["ingress"]
     return found
 
 
 def test_08_only_the_api_server_reaches_the_webhook_where_it_is_known():
-    pages, webhook = ingress(Options(webhook=True, apiServers=("10.0.0.0/24", "fd00::1/128")))
+    pages, webhook = ingress(InstallOptions(webhook=True, apiServers=("10.0.0.0/24", "fd00::1/128")))
 
     assert {port["port"] for port in pages["ports"]} == {"metrics", "health"}
     assert webhook == {
         "ports": [{"port": "webhook", "protocol": "TCP"}],
         "from": [{"ipBlock": {"cidr": "10.0.0.0/24"}}, {"ipBlock": {"cidr": "fd00::1/128"}}],
     }
-    assert "from" not in ingress(Options(webhook=True))[1]
+    assert "from" not in ingress(InstallOptions(webhook=True))[1]
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,9 @@ from shoal.dialects import NAMES
 from shoal.dialects.dialect import ManifestInvalid
 from shoal.dialects.redaction import without_secrets
 from shoal.dialects.volcano import DIALECT
-from shoal.install.manifests import Options, render
+from shoal.install.manifests import InstallOptions, render
 from shoal.kube.objects import Obj
-from shoal.operator.main import OperatorOptions, _duties
+from shoal.operator.main import OperatorOptions, _operator_config
 from shoal.operator.rbac import job_rights
 
 WITHOUT = without_secrets(DIALECT)
@@ -21,14 +21,16 @@ WITHOUT = without_secrets(DIALECT)
 
 def granted(**chosen: Any) -> set[str]:
     """Verbs on Secrets that are not limited to one by name."""
-    roles = [each for each in render(Options(dialects=NAMES, **chosen)) if each["kind"] in ("Role", "ClusterRole")]
+    roles = [
+        each for each in render(InstallOptions(dialects=NAMES, **chosen)) if each["kind"] in ("Role", "ClusterRole")
+    ]
     rules = [rule for role in roles for rule in role["rules"] if "secrets" in rule["resources"]]
     return {verb for rule in rules if "resourceNames" not in rule for verb in rule["verbs"]}
 
 
 def asked(**said: Any) -> set[str]:
     """Verbs on Secrets that an operator asks for when it starts."""
-    dialects = _duties(OperatorOptions(dialects=NAMES, **said)).dialects.values()
+    dialects = _operator_config(OperatorOptions(dialects=NAMES, **said)).dialects.values()
     return {right.verb for right in job_rights(dialects) if right.resource == "secrets"}
 
 

@@ -15,7 +15,7 @@ from packaging.utils import canonicalize_name
 
 from kit import image
 from shoal.cli.commands.install import command as install
-from shoal.install.manifests import NO_IMAGE, Options, render
+from shoal.install.manifests import NO_IMAGE, InstallOptions, render
 
 DEPLOY = image.ROOT / "deploy"
 PINNED = re.compile(r"([A-Za-z0-9._-]+)==(\S+) \\\n((?:    --hash=sha256:[0-9a-f]{64}(?: \\)?\n)+)")
@@ -57,7 +57,7 @@ def test_10_the_base_image_is_pinned_by_digest():
 
 
 def test_10_an_installation_names_no_image_of_others():
-    (deployment,) = [each for each in render(Options()) if each["kind"] == "Deployment"]
+    (deployment,) = [each for each in render(InstallOptions()) if each["kind"] == "Deployment"]
     (container,) = deployment["spec"]["template"]["spec"]["containers"]
 
     assert container["image"] == NO_IMAGE

@@ -9,7 +9,7 @@ from kit.volcano_world import SimulatedVolcano
 from shoal.cli.job_actions import stop
 from shoal.cli.job_lookup import job_named
 from shoal.dialects.volcano import DIALECT
-from shoal.dialects.volcano.commands import order
+from shoal.dialects.volcano.commands import new_command
 from shoal.kube.objects import Obj
 from shoal.scheduler.api.pod_groups import COMMAND
 
@@ -19,8 +19,8 @@ async def test_an_order_that_waits_is_not_given_again() -> None:
     made = await cluster.create(DIALECT.kind, vcjob("pet", task("worker", 1)), "default")
     await cluster.create(DIALECT.kind, vcjob("cat", task("worker", 1)), "default")
     older: Obj = {**made, "metadata": {**made["metadata"], "uid": "another"}}
-    unowned: Obj = {**order(older, "TerminateJob"), "metadata": {"name": "stray"}}
-    for others in (order(made, "AbortJob"), unowned):
+    unowned: Obj = {**new_command(older, "TerminateJob"), "metadata": {"name": "stray"}}
+    for others in (new_command(made, "AbortJob"), unowned):
         await cluster.create(COMMAND, others, "default")
     asked = [await stop(cluster, await job_named(cluster, name, "default")) for name in ("pet", "pet", "cat")]
     assert asked == [True, False, True]

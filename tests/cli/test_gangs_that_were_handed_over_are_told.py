@@ -12,9 +12,9 @@ from kit.volcano_jobs import task, vcjob
 from shoal.cli.describe_page import World, story
 from shoal.cli.job_lookup import Found
 from shoal.dialects.gang_backends import backend
-from shoal.dialects.gang_backends.delegate import as_recorded
+from shoal.dialects.gang_backends.delegate import with_recorded_backend
 from shoal.dialects.volcano import DIALECT, settings
-from shoal.engine import Apply, GroupRef, JobState, Setting
+from shoal.engine import Apply, BuildContext, GroupRef, JobState
 from shoal.kube.objects import Obj
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -28,12 +28,12 @@ def told(name: str) -> list[str]:
         "uid": "u", "namespace": "team", "generation": 1, "creationTimestamp": "2026-01-01T00:00:00Z",
         "annotations": {"shoal.dev/gang-scheduler": placer.label},
     }  # fmt: skip
-    dialect = as_recorded(DIALECT, manifest)
-    assert dialect.kin is not None
+    dialect = with_recorded_backend(DIALECT, manifest)
+    assert dialect.owned_objects is not None
     job = dialect.read(manifest, settings())
     assert job is not None
     manifest["metadata"]["annotations"] |= dict(dialect.record(job, JobState(), settings()).annotations)
-    group: Obj = dialect.kin.dress(manifest, Apply(GroupRef(""), Setting(), ""), True)
+    group: Obj = dialect.owned_objects.build_object(manifest, Apply(GroupRef(""), BuildContext(), ""), True)
     group["metadata"]["uid"] = "g"
     group["status"] = answer(name, granted=False)
     page = story(Found(manifest, dialect), World([], [], None, NOW, (group,)))

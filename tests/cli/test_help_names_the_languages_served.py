@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from shoal.cli.commands.operator import DIALECTS_HELP
-from shoal.dialects import UNASKED
+from shoal.dialects import DEFAULT
 
 
 def test_the_help_says_what_is_served_unasked() -> None:
-    assert DIALECTS_HELP.endswith(f"[default: {','.join(UNASKED)}]")
+    assert DIALECTS_HELP.endswith(f"[default: {','.join(DEFAULT)}]")

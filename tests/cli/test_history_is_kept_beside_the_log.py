@@ -8,7 +8,7 @@ from pathlib import Path
 
 from shoal.dialects.dialect import Snapshot
 from shoal.local.log_setup import log_to
-from shoal.operator.job_events import to_log
+from shoal.operator.job_events import log_snapshot
 
 # With every letter that a log might want to dress up.
 TASK = {"kind": "Task", "status": {"diagnostics": 'it\'s "over"\nünd ✓ \\ gone'}}
@@ -16,7 +16,7 @@ TASK = {"kind": "Task", "status": {"diagnostics": 'it\'s "over"\nünd ✓ \\ gon
 
 def test_a_snapshot_is_found_as_it_was_told(tmp_path: Path) -> None:
     with log_to(tmp_path / "shoal.log"):
-        to_log(Snapshot("default/pet", "OnTaskRetry", TASK))
+        log_snapshot(Snapshot("default/pet", "OnTaskRetry", TASK))
     (line,) = (tmp_path / "history.log").read_text().splitlines()
     assert re.match(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ default/pet: OnTaskRetry: ObjectSnapshot: \{", line)
     found = re.search(": ObjectSnapshot: (.+)", line)

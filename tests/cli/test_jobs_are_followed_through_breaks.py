@@ -13,7 +13,7 @@ from kit.watched_job import Unwatchable, running, spoil
 from shoal.cli.follow import Follower
 from shoal.cli.job_lookup import Found
 from shoal.cluster.client import LogOptions, OutcomeUnknown
-from shoal.dialects.dialect import LedgerUnreadable
+from shoal.dialects.dialect import StateUnreadable
 from shoal.dialects.framework import DIALECT
 from shoal.kube.errors import ApiError, unavailable
 from shoal.kube.kinds import POD, Kind
@@ -116,5 +116,5 @@ async def test_a_status_nobody_can_read_ends_the_following() -> None:
     async with SimulatedWorld() as world:
         await running(world)
         await spoil(world)
-        with pytest.raises(LedgerUnreadable, match="was not written by a controller"):
+        with pytest.raises(StateUnreadable, match="was not written by a controller"):
             await followed(world, Telling(world, [line(1, "a")]))

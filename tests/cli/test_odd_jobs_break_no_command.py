@@ -18,7 +18,7 @@ from shoal.cli.job_lookup import Found
 from shoal.cli.job_table import job_row
 from shoal.cli.line_filter import LineFilter
 from shoal.cluster.client import LogOptions, OutcomeUnknown, Page
-from shoal.dialects.dialect import LedgerUnreadable
+from shoal.dialects.dialect import StateUnreadable
 from shoal.dialects.framework import DIALECT
 from shoal.kube.errors import ApiError, already_exists, forbidden, unavailable
 from shoal.kube.kinds import NAMESPACE
@@ -59,7 +59,7 @@ def test_the_story_of_a_manifest_nobody_can_read_says_so() -> None:
             id="unknown",
         ),
         pytest.param(ConnectionError("nobody there"), "nobody there.", id="unreachable"),
-        pytest.param(LedgerUnreadable("its status is odd"), "its status is odd.", id="unreadable"),
+        pytest.param(StateUnreadable("its status is odd"), "its status is odd.", id="unreadable"),
     ],
 )
 def test_whatever_a_cluster_does_is_told_in_a_sentence(problem: Exception, sentence: str) -> None:

@@ -17,8 +17,8 @@ from shoal.engine import (
     AttemptState,
     ContainerEnd,
     Detail,
+    FailureClass,
     JobState,
-    Nature,
     Outcome,
     RoleState,
     Run,
@@ -32,7 +32,7 @@ JARGON = 'Pod failed: PodPattern unmatched: {"containers":[...]}'
 
 def failed(detail: Detail | None, *, code: int = 7, text: str = JARGON, phrase: str = "Unrecognized") -> JobState:
     """A job that ended because worker-1 did."""
-    end = Outcome(Nature.UNKNOWN, code, phrase, text, detail=detail)
+    end = Outcome(FailureClass.UNKNOWN, code, phrase, text, detail=detail)
     task = TaskState(1, stage=Stage.DONE, attempt=AttemptState(outcome=end))
     run = Run(stage=Stage.DONE, outcome=end.because_of(Trigger("worker", 1, "FailedTaskCount 1 has reached 1")))
     return JobState(run=run, roles=(RoleState("worker", tasks=(TaskState(0), task)),))

@@ -11,8 +11,8 @@ from click.testing import CliRunner
 
 from shoal.cli.commands import scheduler
 from shoal.local.config import load
-from shoal.scheduler.manager import Charge
-from shoal.scheduler.planner.gang_types import Settings
+from shoal.scheduler.manager import SchedulerOptions
+from shoal.scheduler.planner.gang_types import PlannerSettings
 
 WHOLE = """
 scheduler:
@@ -42,7 +42,7 @@ def written(folder: Path, text: str) -> Path:
 
 
 def test_every_setting_of_the_planner_can_be_given(tmp_path: Path) -> None:
-    assert load(written(tmp_path, WHOLE)).settings.scheduler == Settings(
+    assert load(written(tmp_path, WHOLE)).settings.scheduler == PlannerSettings(
         sharing="capacity",
         enqueue=False,
         overcommit=2,
@@ -63,7 +63,9 @@ def test_every_setting_of_the_planner_can_be_given(tmp_path: Path) -> None:
 
 
 def test_what_is_left_out_is_as_the_planner_has_it(tmp_path: Path) -> None:
-    assert load(written(tmp_path, "scheduler: {hold: 5, tiers: }")).settings.scheduler == Settings(hold_seconds=5)
+    assert load(written(tmp_path, "scheduler: {hold: 5, tiers: }")).settings.scheduler == PlannerSettings(
+        hold_seconds=5
+    )
     assert load(written(tmp_path, "scheduler:")).settings.scheduler is None
 
 
@@ -127,12 +129,12 @@ def test_options_of_the_scheduler_win_over_the_file(
     environment: dict[str, str],
     settings: dict[str, Any],
 ) -> None:
-    charges: list[Charge] = []
+    charges: list[SchedulerOptions] = []
 
-    async def noted(_: Any, charge: Charge) -> None:
+    async def noted(_: Any, charge: SchedulerOptions) -> None:
         charges.append(charge)
 
-    monkeypatch.setattr("shoal.scheduler.main.schedule", noted)
+    monkeypatch.setattr("shoal.scheduler.main.run_scheduler", noted)
     file = written(tmp_path, "scheduler: {sharing: capacity, preempt: false, hold: 5}")
     done = CliRunner().invoke(scheduler.command, ["--config", str(file), *options], env=environment)
-    assert (done.exit_code, [charge.settings for charge in charges]) == (0, [Settings(**settings)]), done.output
+    assert (done.exit_code, [charge.settings for charge in charges]) == (0, [PlannerSettings(**settings)]), done.output

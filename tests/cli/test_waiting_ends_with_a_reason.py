@@ -11,7 +11,7 @@ from kit.scenario import FRAMEWORK, NAMESPACE, SimulatedWorld
 from kit.watched_job import Unwatchable, running, spoil
 from shoal.cli.job_lookup import Found
 from shoal.cli.wait_for import until
-from shoal.dialects.dialect import LedgerUnreadable
+from shoal.dialects.dialect import StateUnreadable
 from shoal.dialects.framework import DIALECT
 from shoal.kube.errors import ApiError
 
@@ -37,5 +37,5 @@ async def test_a_status_nobody_can_read_ends_the_waiting() -> None:
     async with SimulatedWorld() as world:
         await running(world)
         await spoil(world)
-        with pytest.raises(LedgerUnreadable, match="was not written by a controller"):
+        with pytest.raises(StateUnreadable, match="was not written by a controller"):
             await waited(world, world.user)

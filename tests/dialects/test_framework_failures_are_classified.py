@@ -8,23 +8,23 @@ from typing import Any
 import pytest
 
 from kit.frameworks import ended, failed, framework, pod_of, pod_template, role, stamped
-from shoal.dialects.framework import DIALECT, Settings, SettingsInvalid, settings
+from shoal.dialects.framework import DIALECT, FrameworkSettings, SettingsInvalid, settings
 from shoal.dialects.framework.completion_codes import POD_REFUSED, POD_REFUSED_UNKNOWN
 from shoal.engine import ContainerEnd, Detail, Outcome, Refused, TaskRef
-from shoal.engine.classification import classify, refusal
+from shoal.engine.classification import classify, classify_refusal
 from shoal.kube.objects import Obj
 
 TRANSIENT, PERMANENT, UNKNOWN = ("Transient",), ("Permanent",), ()
 MANIFEST = framework(role(pod=pod_template(initContainers=[{"name": "init", "image": "busybox"}])))
 
 
-def outcome(status: dict[str, Any], config: Settings | None = None) -> Outcome:
+def outcome(status: dict[str, Any], config: FrameworkSettings | None = None) -> Outcome:
     """How the dialect's policies judge a pod with that status."""
     job = DIALECT.read(MANIFEST, config or settings())
-    body = DIALECT.body(stamped(pod_of(MANIFEST, "worker", 0), **status), MANIFEST)
+    body = DIALECT.observe_pod(stamped(pod_of(MANIFEST, "worker", 0), **status), MANIFEST)
     assert job is not None
     assert body is not None
-    return classify(job.policies.classify, job.policies.ending, body)
+    return classify(job.policies.classify, job.policies.pod_end, body)
 
 
 def with_code(code: int, **more: Any) -> dict[str, Any]:
@@ -216,7 +216,7 @@ def test_init_containers_are_looked_at_first():
 # --- a table of one's own --------------------------------------------------------------------------------------------
 
 
-def table(*entries: Obj) -> Settings:
+def table(*entries: Obj) -> FrameworkSettings:
     return settings({"podFailureSpec": list(entries)})
 
 
@@ -351,7 +351,7 @@ REFUSALS = [
 def test_what_a_refused_pod_means(code: int, text: str, expected: Outcome | None):
     job = DIALECT.read(MANIFEST, settings())
     assert job is not None
-    found = refusal(job.policies.classify, Refused(TaskRef("worker", 0), code, text))
+    found = classify_refusal(job.policies.classify, Refused(TaskRef("worker", 0), code, text))
 
     if expected is None:
         assert found is None

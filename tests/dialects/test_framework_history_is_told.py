@@ -11,7 +11,7 @@ import pytest
 from kit.frameworks import UID, FrameworkWorld, framework, pod_of, role, running, stamped
 from shoal.dialects.dialect import Snapshot
 from shoal.dialects.framework import DIALECT, settings
-from shoal.operator.job_events import to_log
+from shoal.operator.job_events import log_snapshot
 
 API = "frameworkcontroller.microsoft.com/v1"
 
@@ -36,7 +36,7 @@ def test_scenario_48_history(caplog: pytest.LogCaptureFixture):
     world = two_attempts_each()
     with caplog.at_level("INFO", "shoal.history"):
         for snapshot in world.told:
-            to_log(snapshot)
+            log_snapshot(snapshot)
     lines = caplog.messages
     objects = [json.loads(re.search(": ObjectSnapshot: (.+)", text)[1]) for text in lines]  # type: ignore[index]
 
@@ -58,7 +58,7 @@ def test_a_retried_task_is_told_whole():
     first: Snapshot = world.told[0]
     state = world.steps[0].state
     role_uid, task_uid = state.roles[0].instance, state.roles[0].tasks[0].instance
-    anchor = first.object["metadata"]["annotations"]["FC_CONFIGMAP_UID"]
+    run_owner = first.object["metadata"]["annotations"]["FC_CONFIGMAP_UID"]
 
     assert first.object["metadata"] == {
         "name": "fw-worker-0",
@@ -76,8 +76,8 @@ def test_a_retried_task_is_told_whole():
             "FC_CONFIGMAP_NAME": "fw-attempt",
             "FC_FRAMEWORK_UID": UID,
             "FC_FRAMEWORK_ATTEMPT_ID": "0",
-            "FC_FRAMEWORK_ATTEMPT_INSTANCE_UID": f"0_{anchor}",
-            "FC_CONFIGMAP_UID": anchor,
+            "FC_FRAMEWORK_ATTEMPT_INSTANCE_UID": f"0_{run_owner}",
+            "FC_CONFIGMAP_UID": run_owner,
             "FC_TASKROLE_UID": role_uid,
         },
     }

@@ -327,15 +327,15 @@ TRANSITIONS: list[tuple[str, str, list[str]]] = [
 def test_an_execution_type_that_cannot_be_taken_back_is_refused(before: str, after: str, words: list[str]):
     old, new = framework(role(), start=before), framework(role(), start=after)
 
-    assert [str(cause) for cause in DIALECT.judge(new, old)] == words
-    assert DIALECT.judge(new) == []
+    assert [str(cause) for cause in DIALECT.validate(new, old)] == words
+    assert DIALECT.validate(new) == []
 
 
 def test_an_execution_type_that_is_not_said_means_start():
     unsaid = {"metadata": {"name": "fw"}, "spec": {"taskRoles": []}}
 
-    assert [str(cause) for cause in DIALECT.judge(unsaid, framework(role(), start="Stop"))] == [STOPPED]
-    assert DIALECT.judge(framework(role(), start="Stop"), unsaid) == []
+    assert [str(cause) for cause in DIALECT.validate(unsaid, framework(role(), start="Stop"))] == [STOPPED]
+    assert DIALECT.validate(framework(role(), start="Stop"), unsaid) == []
 
 
 # --- in the embedded cluster -----------------------------------------------------------------------------------------
@@ -384,7 +384,7 @@ def test_validate_says_what_the_cluster_says_now_and_of_the_pods_later(machinery
     judged = judge(judge_room(), Manifest(new, "job.yaml"))
 
     later = [
-        cause for cause in DIALECT.foresee(new) if cause.field not in {each.field for each in refused.value.causes}
+        cause for cause in DIALECT.preview_pods(new) if cause.field not in {each.field for each in refused.value.causes}
     ]
     assert [str(cause) for cause in refused.value.causes] == mistakes(new)
     assert list(judged.mistakes) == [*mistakes(new), *map(str, later)]

@@ -10,7 +10,7 @@ from kit.frameworks import ANCHOR, UID, framework, pet, pod_of, pod_template, ro
 from shoal.dialects.dialect import Owner
 from shoal.dialects.framework import DIALECT
 from shoal.dialects.framework.names import STAMPS
-from shoal.engine import Anchor, AnchorRef, Create, Setting
+from shoal.engine import BuildContext, Create, ObservedRunOwner, RunOwnerRef
 from shoal.kube.defaults import apply_defaults
 from shoal.kube.kinds import CONFIG_MAP, POD
 from shoal.kube.objects import Key, Obj
@@ -156,11 +156,11 @@ def test_scenario_42_env_and_placeholders():
 
 def test_scenario_43_ownership():
     manifest = pet()
-    assert DIALECT.dress_anchor is not None
-    anchor = DIALECT.dress_anchor(manifest, Create(AnchorRef(), Setting(run=3)))
+    assert DIALECT.build_run_owner is not None
+    run_owner = DIALECT.build_run_owner(manifest, Create(RunOwnerRef(), BuildContext(run=3)))
     pod = pod_of(manifest, "worker", 0)
 
-    assert anchor == {
+    assert run_owner == {
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": {
@@ -187,7 +187,7 @@ def test_scenario_43_ownership():
             "finalizers": ["foregroundDeletion"],
         },
     }
-    assert validate_create(CONFIG_MAP, anchor) == []
+    assert validate_create(CONFIG_MAP, run_owner) == []
     assert pod["metadata"]["ownerReferences"] == [OWNER]
     assert len(pod["metadata"]["annotations"]) == 13
     assert len(pod["metadata"]["labels"]) == 3
@@ -220,7 +220,7 @@ def test_fields_in_any_case_take_effect():
 
 def test_a_pod_is_recognised_by_its_stamps():
     pod = stamped(pod_of(pet(), "worker", 2, run=1, attempt=4), "pod-uid", podIP="10.0.0.7")
-    body = DIALECT.body(pod, pet())
+    body = DIALECT.observe_pod(pod, pet())
 
     assert DIALECT.owner(pod) == Owner(Key("default", "pet"), UID)
     assert body is not None
@@ -242,7 +242,7 @@ FOREIGN = {
 def test_a_foreign_pod_under_a_tasks_name_is_in_the_way_and_not_ours(change: dict[str, Any]):
     pod = stamped(pod_of(pet(), "worker", 2))
     pod["metadata"] |= change
-    body = DIALECT.body(pod, pet())
+    body = DIALECT.observe_pod(pod, pet())
 
     assert body is not None
     assert (body.role, body.index, body.owned) == ("worker", 2, False)
@@ -250,16 +250,16 @@ def test_a_foreign_pod_under_a_tasks_name_is_in_the_way_and_not_ours(change: dic
 
 @pytest.mark.parametrize("name", ["pet-worker-x", "pet-worker", "other-worker-0", "pet-a-b-0", "pet-worker-01"])
 def test_other_pods_have_nothing_to_do_with_it(name: str):
-    assert DIALECT.body({"metadata": {"name": name, "namespace": "default"}}, pet()) is None
+    assert DIALECT.observe_pod({"metadata": {"name": name, "namespace": "default"}}, pet()) is None
 
 
 def test_the_anchor_is_ours_by_its_owners_uid():
-    assert DIALECT.dress_anchor is not None
-    assert DIALECT.anchor is not None
-    made = DIALECT.dress_anchor(pet(), Create(AnchorRef(), Setting()))
+    assert DIALECT.build_run_owner is not None
+    assert DIALECT.run_owner is not None
+    made = DIALECT.build_run_owner(pet(), Create(RunOwnerRef(), BuildContext()))
     made["metadata"] |= {"uid": "a", "deletionTimestamp": "2026-11-16T04:00:00Z"}
     older = {**pet(), "metadata": {**pet()["metadata"], "uid": "older"}}
 
-    assert DIALECT.anchor(made, pet()) == Anchor("a", owned=True, leaving=True, run=0)
-    assert DIALECT.anchor(made, older) == Anchor("a", owned=False, leaving=True, run=0)
+    assert DIALECT.run_owner(made, pet()) == ObservedRunOwner("a", owned=True, leaving=True, run=0)
+    assert DIALECT.run_owner(made, older) == ObservedRunOwner("a", owned=False, leaving=True, run=0)
     assert DIALECT.owner(made) == Owner(Key("default", "pet"), UID)

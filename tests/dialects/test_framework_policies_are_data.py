@@ -7,25 +7,25 @@ import pytest
 from kit.frameworks import framework, pet, role
 from shoal.dialects.framework import DIALECT, settings
 from shoal.dialects.framework.completion_codes import CUT_OFF, SCALED_AWAY, STOP_REQUESTED
-from shoal.engine import Job, Nature, Outcome
+from shoal.engine import FailureClass, Job, Outcome
 from shoal.engine.policies import (
     ALL,
-    Answer,
     Bound,
-    Budget,
-    Claim,
-    Clock,
-    Earliest,
-    Keep,
+    BudgetScope,
+    BudgetUnit,
+    CompletionRule,
+    CountCondition,
+    EarliestOf,
+    ExternalGate,
+    KeepPods,
     Propagation,
-    Scope,
+    RetryBudget,
+    RetryDecision,
     Tally,
     Teardown,
+    TeardownVia,
+    Timeouts,
     UniformDelay,
-    Unit,
-    Via,
-    When,
-    WishGate,
 )
 from shoal.kube.objects import Obj
 
@@ -47,7 +47,14 @@ WORDS = [
     (True, 0, "dffcdf", 0),
     (True, 3, "dffcdf", 3),
 ]
-NATURES = (Nature.OK, Nature.TRANSIENT, Nature.CONFLICT, Nature.UNKNOWN, Nature.PERMANENT, Nature.LOST)
+NATURES = (
+    FailureClass.OK,
+    FailureClass.TRANSIENT,
+    FailureClass.CONFLICT,
+    FailureClass.UNKNOWN,
+    FailureClass.PERMANENT,
+    FailureClass.LOST,
+)
 
 
 @pytest.mark.parametrize(("fancy", "most", "letters", "permits"), WORDS, ids=[f"{f}/{m}" for f, m, _, _ in WORDS])
@@ -57,16 +64,16 @@ def test_retry_policies_answer_by_nature(fancy: bool, most: int, letters: str, p
 
     assert run is not None
     for retry in (worker.retry, run):
-        assert [retry.answer(Outcome(nature)) for nature in NATURES] == [Answer(letter) for letter in letters]
-    assert worker.budget == Budget(Unit.ATTEMPTS, Scope.TASK, permits)
-    assert read.policies.budgets == (Budget(Unit.ATTEMPTS, Scope.JOB, permits),)
+        assert [retry.decide(Outcome(nature)) for nature in NATURES] == [RetryDecision(letter) for letter in letters]
+    assert worker.budget == RetryBudget(BudgetUnit.ATTEMPTS, BudgetScope.TASK, permits)
+    assert read.policies.budgets == (RetryBudget(BudgetUnit.ATTEMPTS, BudgetScope.JOB, permits),)
 
 
 @pytest.mark.parametrize("outcome", [STOP_REQUESTED, CUT_OFF, SCALED_AWAY], ids=lambda outcome: str(outcome.code))
 def test_no_policy_retries_what_was_asked_for(outcome: Outcome):
     (worker,) = job(framework(role(retry=(True, -2)))).roles
 
-    assert worker.retry.answer(outcome) is Answer.DONE
+    assert worker.retry.decide(outcome) is RetryDecision.DONE
 
 
 def test_only_a_fancy_framework_waits_after_a_conflict():
@@ -80,33 +87,37 @@ def test_only_a_fancy_framework_waits_after_a_conflict():
 
 
 def test_counts_decide_in_the_order_of_the_spec_and_then_all_being_done():
-    earliest, all_done = job(pet()).policies.completion.verdicts
+    earliest, all_done = job(pet()).policies.completion.rules
 
-    assert isinstance(earliest, Earliest)
-    assert isinstance(all_done, When)
-    assert [when.claims for when in earliest.verdicts] == [
-        (Claim(Tally.BAD, of="etcd", at_least=1),),
-        (Claim(Tally.BAD, of="worker", at_least=1),),
-        (Claim(Tally.OK, of="worker", at_least=4),),
+    assert isinstance(earliest, EarliestOf)
+    assert isinstance(all_done, CompletionRule)
+    assert [when.conditions for when in earliest.rules] == [
+        (CountCondition(Tally.BAD, of="etcd", at_least=1),),
+        (CountCondition(Tally.BAD, of="worker", at_least=1),),
+        (CountCondition(Tally.OK, of="worker", at_least=4),),
     ]
-    assert all(when.inherits and when.names_trigger for when in earliest.verdicts)
-    assert all_done.claims == (Claim(Tally.DONE, of=ALL, at_least=Bound.SIZE),)
+    assert all(when.inherits and when.names_trigger for when in earliest.rules)
+    assert all_done.conditions == (CountCondition(Tally.DONE, of=ALL, at_least=Bound.SIZE),)
     assert not all_done.inherits
 
 
 @pytest.mark.parametrize("off", [-1, 0])
 def test_counts_below_one_decide_nothing(off: int):
-    earliest, _ = job(framework(role(failed=off, succeeded=off))).policies.completion.verdicts
+    earliest, _ = job(framework(role(failed=off, succeeded=off))).policies.completion.rules
 
-    assert earliest == Earliest(())
+    assert earliest == EarliestOf(())
 
 
 def test_pods_go_with_their_anchor_and_by_force_when_their_time_is_up():
     read = job(pet())
 
-    assert read.policies.teardown == Teardown(at_done=Keep.NONE, at_end=Keep.NONE, via=Via.ANCHOR, cut=CUT_OFF)
+    assert read.policies.teardown == Teardown(
+        at_done=KeepPods.NONE, at_end=KeepPods.NONE, via=TeardownVia.RUN_OWNER, cut=CUT_OFF
+    )
     assert [each.force_after_seconds for each in read.roles] == [1800, 1800]
-    assert read.policies.clock == Clock(ttl_seconds=2_592_000, propagation=Propagation.FOREGROUND, creation_seconds=300)
+    assert read.policies.clock == Timeouts(
+        ttl_seconds=2_592_000, propagation=Propagation.FOREGROUND, creation_seconds=300
+    )
 
 
 @pytest.mark.parametrize(
@@ -115,7 +126,7 @@ def test_pods_go_with_their_anchor_and_by_force_when_their_time_is_up():
 def test_the_execution_type_is_a_gate_and_a_wish(start: str, is_open: bool, stops: bool):
     read = job(framework(role(), start=start))
 
-    assert read.policies.gates == (WishGate(is_open, sentence="The Framework waits for executionType Start"),)
+    assert read.policies.gates == (ExternalGate(is_open, message="The Framework waits for executionType Start"),)
     assert read.stop is stops
 
 

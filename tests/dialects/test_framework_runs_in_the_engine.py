@@ -83,7 +83,7 @@ def test_the_elastic_story_ends_with_the_status_of_the_original():
     assert [shape(task) for task in worker["taskStatuses"]] == [
         done(index, f"pet-worker-{index}", SUCCEEDED | {"pod": pod}) for index in range(3)
     ]
-    assert (world.pods, world.anchor) == ({}, None)
+    assert (world.pods, world.run_owner) == ({}, None)
 
 
 NOT_RETRIED = {"totalRetriedCount": 0, "accountableRetriedCount": 0, "retryDelaySec": None}
@@ -199,7 +199,7 @@ DELAYED = settings(
 def test_created_then_stopped_leaves_nothing_behind():
     world = FrameworkWorld(framework(role("worker", 2), start="Create"))
     world.settle()
-    assert (world.status["state"], world.anchor) == ("AttemptCreationPending", None)
+    assert (world.status["state"], world.run_owner) == ("AttemptCreationPending", None)
     world.submit(executionType="Stop")
     world.settle()
     status = world.status
@@ -298,7 +298,7 @@ def happen(world: FrameworkWorld, deed: tuple[str, int, int]) -> None:
         roles = [dict(each) for each in world.manifest["spec"]["taskRoles"]]
         roles[number % len(roles)]["taskNumber"] = other
         world.submit(taskRoles=roles)
-    elif word == "anchor" and world.anchor is not None and not world.anchor.leaving:
+    elif word == "anchor" and world.run_owner is not None and not world.run_owner.leaving:
         world.delete_anchor()
     elif word == "stop":
         world.submit(executionType="Stop")

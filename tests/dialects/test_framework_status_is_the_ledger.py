@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kit.frameworks import DEFAULTS, UID, FrameworkWorld, framework, role, running
-from shoal.dialects.dialect import LedgerUnreadable
+from shoal.dialects.dialect import StateUnreadable
 from shoal.dialects.framework import DIALECT
-from shoal.dialects.framework.completion_codes import is_final, nature_of
+from shoal.dialects.framework.completion_codes import failure_class_of, is_final
 from shoal.dialects.framework.crd import schema
 from shoal.dialects.framework.status import status_of
 from shoal.engine import (
@@ -47,7 +47,7 @@ def outcomes(draw: st.DrawFn, *, of_task: bool) -> Outcome:
     attributes = () if succeeded else draw(ATTRIBUTES)
     code = 0 if succeeded else draw(CODES)
     return Outcome(
-        nature_of(attributes, code, succeeded=succeeded),
+        failure_class_of(attributes, code, succeeded=succeeded),
         code=code,
         phrase=draw(TEXT),
         text=draw(TEXT),
@@ -76,7 +76,7 @@ def tasks(draw: st.DrawFn, index: int) -> TaskState:
         completed=draw(MAYBE),
         dropped=draw(st.booleans()),
         charged=draw(st.integers(0, number)),
-        born=uid is not None,
+        had_pod=uid is not None,
         attempt=AttemptState(
             number=number,
             started=draw(MOMENTS),
@@ -111,7 +111,7 @@ def ledgers(draw: st.DrawFn) -> JobState:
             started=draw(MOMENTS),
             ran=draw(MAYBE),
             completed=draw(MAYBE),
-            anchor=draw(st.none() | UIDS),
+            run_owner=draw(st.none() | UIDS),
             intent=None if outcome is None else Intent.END,
             outcome=outcome,
             delay_seconds=draw(st.none() | SMALL),
@@ -247,5 +247,5 @@ def test_instances_an_older_controller_did_not_name_get_a_lasting_name():
     ids=["time", "state", "packed"],
 )
 def test_a_status_nobody_wrote_is_left_alone(status: dict[str, Any]):
-    with pytest.raises(LedgerUnreadable, match="default/fw was not written by a controller"):
+    with pytest.raises(StateUnreadable, match="default/fw was not written by a controller"):
         DIALECT.restore({**framework(role()), "status": status})

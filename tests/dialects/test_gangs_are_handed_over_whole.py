@@ -8,24 +8,24 @@ from typing import Any
 import pytest
 
 from kit.volcano_jobs import policy, task, vcjob
-from shoal.dialects.children import relatives
+from shoal.dialects.children import observe_children
 from shoal.dialects.dialect import Dialect, ManifestInvalid
 from shoal.dialects.framework import DIALECT as FRAMEWORK
 from shoal.dialects.gang_backends import backend
-from shoal.dialects.gang_backends.delegate import LEFT_OUT, RECORDED, as_recorded, handed
+from shoal.dialects.gang_backends.delegate import LEFT_OUT, RECORDED, with_backend, with_recorded_backend
 from shoal.dialects.volcano import DIALECT, settings
 from shoal.engine import (
     Action,
     Apply,
-    CompanionRef,
+    BuildContext,
     Create,
-    Group,
+    EventType,
     GroupRef,
-    Happening,
     Job,
     JobState,
-    Seen,
-    Setting,
+    ObservedGroup,
+    ObservedObject,
+    OwnedObjectRef,
     TaskRef,
 )
 from shoal.engine.policies import GroupGate, GroupPlan, Opens
@@ -56,9 +56,9 @@ def plan_of(dialect: Dialect, manifest: Obj) -> GroupPlan:
 
 
 def group_of(dialect: Dialect, manifest: Obj, key: str = "") -> Obj:
-    assert dialect.kin is not None
+    assert dialect.owned_objects is not None
     plan = plan_of(dialect, manifest)
-    return dialect.kin.dress(manifest, Apply(GroupRef(key), Setting(), plan.digest), True)
+    return dialect.owned_objects.build_object(manifest, Apply(GroupRef(key), BuildContext(), plan.digest), True)
 
 
 # --- doors and records ---------------------------------------------------------------------------------------------
@@ -73,107 +73,107 @@ DOORS = {
 
 @pytest.mark.parametrize(("name", "door"), DOORS.items(), ids=DOORS)
 def test_the_door_is_that_of_the_scheduler(name: str, door: tuple[Opens, bool]):
-    gates = read(handed(DIALECT, backend(name)), ctr()).policies.gates
-    assert [(gate.opens, gate.follows) for gate in gates if isinstance(gate, GroupGate)] == [door]
+    gates = read(with_backend(DIALECT, backend(name)), ctr()).policies.gates
+    assert [(gate.opens_when, gate.follows) for gate in gates if isinstance(gate, GroupGate)] == [door]
 
 
 def test_the_first_version_of_kubernetes_own_groups_is_not_followed():
-    gates = read(handed(DIALECT, backend("native", version="v1alpha2")), ctr()).policies.gates
+    gates = read(with_backend(DIALECT, backend("native", version="v1alpha2")), ctr()).policies.gates
     assert [gate.follows for gate in gates if isinstance(gate, GroupGate)] == [False]
 
 
 def test_without_a_gang_scheduler_there_is_no_door():
-    alone = handed(DIALECT, backend("none"))
-    assert alone.kin is not None
+    alone = with_backend(DIALECT, backend("none"))
+    assert alone.owned_objects is not None
     assert read(alone, ctr()).policies.gates == ()
-    assert [child.kind.plural for child in alone.kin.children if child.kind.plural == "podgroups"] == []
+    assert [child.kind.plural for child in alone.owned_objects.children if child.kind.plural == "podgroups"] == []
 
 
 def test_only_who_takes_back_is_answered():
-    anew = {name: read(handed(DIALECT, backend(name)), ctr()).policies.reactions for name in ("shoal", "kueue")}
+    anew = {name: read(with_backend(DIALECT, backend(name)), ctr()).policies.reactions for name in ("shoal", "kueue")}
     assert anew["shoal"] == ()
     assert [(each.action, each.events, each.charged) for each in anew["kueue"]] == [
-        (Action.RESTART_RUN, frozenset({Happening.GROUP_EVICTED}), False)
+        (Action.RESTART_RUN, frozenset({EventType.GROUP_EVICTED}), False)
     ]
 
 
 @pytest.mark.parametrize("action", ["AbortJob", "RestartJob", "CompleteJob"])
 def test_no_policy_for_all_events_answers_it(action: str):
     """The engine takes the first that is meant: a job that was preempted is neither held, charged nor done."""
-    job = read(handed(DIALECT, backend("kueue")), ctr(policies=[policy("*", action)]))
+    job = read(with_backend(DIALECT, backend("kueue")), ctr(policies=[policy("*", action)]))
     first, second = job.policies.reactions
     assert (first.action, first.events, first.charged) == (
-        Action.RESTART_RUN, frozenset({Happening.GROUP_EVICTED}), False,
+        Action.RESTART_RUN, frozenset({EventType.GROUP_EVICTED}), False,
     )  # fmt: skip
-    assert second.events == frozenset({Happening.ANY})
+    assert second.events == frozenset({EventType.ANY})
 
 
 def test_a_gang_that_cannot_be_handed_over_is_refused_with_the_way_out():
     many = stored(vcjob("many", *(task(f"t{number}") for number in range(9))))
     with pytest.raises(ManifestInvalid, match="Kueue takes at most 8 kinds of pods in one gang, and this one has 9"):
-        read(handed(DIALECT, backend("kueue")), many)
+        read(with_backend(DIALECT, backend("kueue")), many)
 
 
 def test_a_job_remembers_whom_its_gang_was_handed_to():
-    dialect, manifest = handed(DIALECT, backend("kueue", version="v1beta1")), ctr()
+    dialect, manifest = with_backend(DIALECT, backend("kueue", version="v1beta1")), ctr()
     patch = dialect.record(read(dialect, manifest), JobState(), settings())
     assert patch.annotations[RECORDED] == "kueue/v1beta1"
     manifest["metadata"]["annotations"] = dict(patch.annotations)
-    again = as_recorded(DIALECT, manifest)
-    assert again.kin is not None
-    assert again.kin.group.api_version == "kueue.x-k8s.io/v1beta1"
+    again = with_recorded_backend(DIALECT, manifest)
+    assert again.owned_objects is not None
+    assert again.owned_objects.group.api_version == "kueue.x-k8s.io/v1beta1"
 
 
 def test_a_job_nobody_handed_over_is_told_in_its_own_words():
-    assert as_recorded(DIALECT, ctr()) is DIALECT
+    assert with_recorded_backend(DIALECT, ctr()) is DIALECT
 
 
 def test_queues_of_another_scheduler_are_not_looked_for_among_ours():
-    own, foreign = (handed(DIALECT, backend(name)) for name in ("shoal", "kueue"))
-    assert (own.admit_among, own.neighbours) == (DIALECT.admit_among, DIALECT.neighbours)
-    assert (foreign.admit_among, foreign.neighbours) == (None, ())
+    own, foreign = (with_backend(DIALECT, backend(name)) for name in ("shoal", "kueue"))
+    assert (own.validate_in_cluster, own.validated_against) == (DIALECT.validate_in_cluster, DIALECT.validated_against)
+    assert (foreign.validate_in_cluster, foreign.validated_against) == (None, ())
 
 
 def test_a_language_without_gangs_stays_as_it_is():
-    assert handed(FRAMEWORK, backend("kueue")) is FRAMEWORK
+    assert with_backend(FRAMEWORK, backend("kueue")) is FRAMEWORK
 
 
 # --- objects -------------------------------------------------------------------------------------------------------
 
 
 def test_what_the_scheduler_cannot_be_told_stands_on_the_group():
-    group = group_of(handed(DIALECT, backend("coscheduling")), ctr(queue="research"))
+    group = group_of(with_backend(DIALECT, backend("coscheduling")), ctr(queue="research"))
     assert annotations_of(group)[LEFT_OUT] == "its queue research"
 
 
 def test_names_fit_into_the_label_that_carries_them():
-    dialect, manifest = handed(DIALECT, backend("coscheduling")), ctr(name="a-name-of-thirty-four-letters-here")
-    pod = dialect.render(manifest, Create(TaskRef("trainer", 0), Setting()))
+    dialect, manifest = with_backend(DIALECT, backend("coscheduling")), ctr(name="a-name-of-thirty-four-letters-here")
+    pod = dialect.build_pod(manifest, Create(TaskRef("trainer", 0), BuildContext()))
     name = pod["metadata"]["labels"]["scheduling.x-k8s.io/pod-group"]
     assert name == group_of(dialect, manifest)["metadata"]["name"]
     assert (len(name) <= 63, name.startswith("a-name-of-thirty-four-letters-here-0b6cf1de")) == (True, True)
 
 
 def test_each_stage_of_a_job_is_a_gang_and_its_pods_know_which():
-    dialect = handed(DIALECT, backend("native"))
+    dialect = with_backend(DIALECT, backend("native"))
     manifest = stored(vcjob("a", task("server"), task("worker", after=["server"])))
-    pods = [dialect.render(manifest, Create(TaskRef(role, 0), Setting())) for role in ("server", "worker")]
+    pods = [dialect.build_pod(manifest, Create(TaskRef(role, 0), BuildContext())) for role in ("server", "worker")]
     assert [pod["spec"]["schedulingGroup"]["podGroupName"] for pod in pods] == [f"a-{UID}", f"a-{UID}-1"]
 
 
 def test_a_group_of_somebody_elses_kind_is_theirs_to_define():
-    assert handed(DIALECT, backend("kueue")).kin is not None
+    assert with_backend(DIALECT, backend("kueue")).owned_objects is not None
     names = {
         name: [each["metadata"]["name"] for each in kin.definitions()]
         for name in ("kueue", "shoal")
-        if (kin := handed(DIALECT, backend(name)).kin) is not None
+        if (kin := with_backend(DIALECT, backend(name)).owned_objects) is not None
     }
     assert set(names["shoal"]) - set(names["kueue"]) == {"podgroups.scheduling.volcano.sh"}
 
 
 # --- one object per size -------------------------------------------------------------------------------------------
 
-KUEUE = handed(DIALECT, backend("kueue"))
+KUEUE = with_backend(DIALECT, backend("kueue"))
 
 
 def workload(trainers: int, **said: bool) -> Obj:
@@ -187,61 +187,66 @@ def digest(trainers: int) -> str:
     return plan_of(KUEUE, ctr(trainers)).digest
 
 
-def old(trainers: int) -> dict[CompanionRef, Seen]:
-    return {CompanionRef(f"slice::{digest(trainers)}"): Seen(f"of-{trainers}", digest(trainers))}
+def old(trainers: int) -> dict[OwnedObjectRef, ObservedObject]:
+    return {OwnedObjectRef(f"slice::{digest(trainers)}"): ObservedObject(f"of-{trainers}", digest(trainers))}
 
 
-SEEN: dict[str, tuple[list[Obj], Group, dict[CompanionRef, Seen]]] = {
-    "the only one": ([workload(3, Admitted=True)], Group("of-3", "", digest(3), admitted=True), {}),
+SEEN: dict[str, tuple[list[Obj], ObservedGroup, dict[OwnedObjectRef, ObservedObject]]] = {
+    "the only one": ([workload(3, Admitted=True)], ObservedGroup("of-3", "", digest(3), admitted=True), {}),
     "one of the old size: a new one is asked for, and nobody new is made before it is granted": (
         [workload(2, Admitted=True)],
-        Group("of-2", "", digest(2), admitted=False),
+        ObservedGroup("of-2", "", digest(2), admitted=False),
         {},
     ),
     "a new one that waits: the old one stands, and nobody new is made": (
         [workload(2, Admitted=True), workload(3)],
-        Group("of-2", "", digest(3), admitted=False),
+        ObservedGroup("of-2", "", digest(3), admitted=False),
         {},
     ),
     "a new one that is granted: the old one goes": (
         [workload(2, Admitted=True), workload(3, Admitted=True)],
-        Group("of-3", "", digest(3), admitted=True),
+        ObservedGroup("of-3", "", digest(3), admitted=True),
         old(2),
     ),
-    "two that wait: the older one goes": ([workload(2), workload(3)], Group("of-3", "", digest(3)), old(2)),
+    "two that wait: the older one goes": ([workload(2), workload(3)], ObservedGroup("of-3", "", digest(3)), old(2)),
     "an old one whose quota is taken back while a new one waits": (
         [workload(2, Evicted=True), workload(3)],
-        Group("of-2", "", digest(3), evicted=True),
+        ObservedGroup("of-2", "", digest(3), evicted=True),
         {},
     ),
     "three sizes": (
         [workload(2, Admitted=True), workload(4), workload(3)],
-        Group("of-2", "", digest(3), admitted=False),
+        ObservedGroup("of-2", "", digest(3), admitted=False),
         old(4),
     ),
 }
 
 
 @pytest.mark.parametrize(("objects", "group", "companions"), SEEN.values(), ids=SEEN)
-def test_of_several_sizes_one_counts(objects: list[Obj], group: Group, companions: dict[CompanionRef, Seen]):
-    assert KUEUE.kin is not None
+def test_of_several_sizes_one_counts(
+    objects: list[Obj], group: ObservedGroup, companions: dict[OwnedObjectRef, ObservedObject]
+):
+    assert KUEUE.owned_objects is not None
     for order in (objects, objects[::-1]):
-        assert relatives(KUEUE.kin, order, ctr(3)) == ({"": group}, companions)
+        assert observe_children(KUEUE.owned_objects, order, ctr(3)) == ({"": group}, companions)
 
 
 def test_a_size_is_found_by_its_name():
-    assert KUEUE.kin is not None
+    assert KUEUE.owned_objects is not None
     now, before = ctr(3), ctr(2)
-    places = [KUEUE.kin.place(now, GroupRef("")), KUEUE.kin.place(now, next(iter(old(2))))]
+    places = [
+        KUEUE.owned_objects.locate_object(now, GroupRef("")),
+        KUEUE.owned_objects.locate_object(now, next(iter(old(2)))),
+    ]
     assert [name for _, name in places] == [f"ctr-{UID}-{digest(3)[:8]}", f"ctr-{UID}-{digest(2)[:8]}"]
-    assert KUEUE.kin.place(before, GroupRef(""))[1] == places[1][1]
+    assert KUEUE.owned_objects.locate_object(before, GroupRef(""))[1] == places[1][1]
 
 
 def test_a_new_size_names_the_granted_one_it_takes_over_from():
-    assert KUEUE.kin is not None
-    assert KUEUE.kin.succeed is not None
+    assert KUEUE.owned_objects is not None
+    assert KUEUE.owned_objects.replace_group is not None
     fresh = group_of(KUEUE, ctr(4))
-    KUEUE.kin.succeed(fresh, [workload(3), workload(2, Admitted=True)])
+    KUEUE.owned_objects.replace_group(fresh, [workload(3), workload(2, Admitted=True)])
     assert annotations_of(fresh)["kueue.x-k8s.io/workload-slice-replacement-for"] == f"team/ctr-{UID}-{digest(2)[:8]}"
 
 

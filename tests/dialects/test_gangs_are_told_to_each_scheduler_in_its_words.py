@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from shoal.dialects.gang_backends import NAMES, backend, kueue, remembered
-from shoal.dialects.gang_backends.backend import Standing
-from shoal.dialects.gang_backends.gang import Gang, Part, Topology
+from shoal.dialects.gang_backends import NAMES, backend, backend_by_label, kueue
+from shoal.dialects.gang_backends.backend import GangStatus
+from shoal.dialects.gang_backends.gang import GangRole, GangSpec, GangTopology
 from shoal.engine.policies import Opens
 from shoal.kube.kinds import PRIORITY_CLASS
 from shoal.kube.objects import Obj
@@ -19,15 +19,15 @@ TEMPLATE: Obj = {
     "metadata": {"labels": {"paddle-job": "ctr"}, "name": "dropped"},
     "spec": {"containers": [{"name": "main", "image": "paddle", "resources": {"requests": {"cpu": "1"}}}]},
 }
-GANG = Gang(
+GANG = GangSpec(
     "ctr-u1",
     4,
-    (Part("pserver", 2, 2, TEMPLATE), Part("trainer", 3, 2, TEMPLATE)),
+    (GangRole("pserver", 2, 2, TEMPLATE), GangRole("trainer", 3, 2, TEMPLATE)),
     queue="research",
     priority_class="high",
-    least_resources={"cpu": "4", "pods": "4"},
-    patience_seconds=90,
-    topology=Topology(hard=False, tier=2),
+    min_resources={"cpu": "4", "pods": "4"},
+    schedule_timeout_seconds=90,
+    topology=GangTopology(hard=False, tier=2),
 )
 POD: Obj = {
     "metadata": {"name": "ctr-trainer-0"},
@@ -113,7 +113,7 @@ def test_a_gang_becomes_an_object(name: str):
 @pytest.mark.parametrize("name", JOINED)
 def test_a_pod_becomes_a_member(name: str):
     pod = deepcopy(POD)
-    backend(name).join(pod, GANG)
+    backend(name).add_pod(pod, GANG)
     assert pod == JOINED[name]
 
 
@@ -121,55 +121,57 @@ def test_a_pod_becomes_a_member(name: str):
 def test_a_scheduler_that_the_template_names_itself_stays(name: str):
     pod = deepcopy(POD)
     pod["spec"]["schedulerName"] = "my-own"
-    backend(name).join(pod, GANG)
+    backend(name).add_pod(pod, GANG)
     assert pod["spec"]["schedulerName"] == "my-own"
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_scheduler_of_another_name_may_be_chosen(name: str):
     pod = deepcopy(POD)
-    backend(name, scheduler="second").join(pod, GANG)
+    backend(name, scheduler="second").add_pod(pod, GANG)
     assert pod["spec"]["schedulerName"] == "second"
 
 
 @pytest.mark.parametrize("name", UNSAID)
 def test_what_a_scheduler_cannot_be_told_is_said(name: str):
-    assert backend(name).leaves_out(GANG) == UNSAID[name]
+    assert backend(name).unsupported_fields(GANG) == UNSAID[name]
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_plain_gang_leaves_nothing_unsaid(name: str):
-    plain = Gang("one", 1, (Part("worker", 1, 1),), queue="default")
-    assert backend(name).leaves_out(plain) == ()
+    plain = GangSpec("one", 1, (GangRole("worker", 1, 1),), queue="default")
+    assert backend(name).unsupported_fields(plain) == ()
 
 
 def test_pods_wait_for_admission_where_a_gang_is_let_in_as_a_whole():
-    waiting = {name for name in NAMES if backend(name).opens is Opens.ADMITTED}
+    waiting = {name for name in NAMES if backend(name).opens_when is Opens.ADMITTED}
     assert waiting == {"shoal", "volcano", "kueue"}
 
 
 def test_kueue_takes_the_queue_that_a_label_of_the_job_names():
-    labelled = Gang("one", 1, (Part("worker", 1, 1),), queue="default", labels={"kueue.x-k8s.io/queue-name": "mine"})
+    labelled = GangSpec(
+        "one", 1, (GangRole("worker", 1, 1),), queue="default", labels={"kueue.x-k8s.io/queue-name": "mine"}
+    )
     assert backend("kueue").spec(labelled)["queueName"] == "mine"
 
 
 def test_kueue_takes_no_more_than_eight_kinds_of_pods():
-    many = Gang("many", 9, tuple(Part(f"role-{number}", 1, 1) for number in range(9)))
-    why = "Kueue takes at most 8 kinds of pods in one gang, and this one has 9: join some of them"
-    assert [backend(name).refuses(many) for name in ("kueue", "shoal")] == [why, ""]
+    many = GangSpec("many", 9, tuple(GangRole(f"role-{number}", 1, 1) for number in range(9)))
+    message = "Kueue takes at most 8 kinds of pods in one gang, and this one has 9: join some of them"
+    assert [backend(name).rejection_reason(many) for name in ("kueue", "shoal")] == [message, ""]
 
 
 def test_kueue_is_told_a_priority_by_its_number():
-    looks = backend("kueue").looks
+    looks = backend("kueue").cluster_lookups
     assert looks is not None
     made: Obj = {"spec": backend("kueue").spec(GANG)}
-    assert looks.at(made) == ((PRIORITY_CLASS, "high"),)
+    assert looks.references(made) == ((PRIORITY_CLASS, "high"),)
     looks.complete(made, {(PRIORITY_CLASS, "high"): {"value": 1000}})
     assert made["spec"]["priority"] == 1000
 
 
 def test_a_pod_is_fitted_to_the_flavors_that_kueue_granted():
-    looks, spot = backend("kueue").looks, kueue.flavor("v1beta2")
+    looks, spot = backend("kueue").cluster_lookups, kueue.flavor("v1beta2")
     assert looks is not None
     granted: Obj = {
         "status": {
@@ -185,8 +187,8 @@ def test_a_pod_is_fitted_to_the_flavors_that_kueue_granted():
     taint = {"key": "spot", "operator": "Exists"}
     sight = {(spot, "spot"): {"spec": {"nodeLabels": {"tier": "spot", "zone": "a"}, "tolerations": [taint]}}}
     pod: Obj = {"metadata": {"name": "x"}, "spec": {"nodeSelector": {"zone": "b"}}}
-    assert looks.at(granted) == ((spot, "on-demand"), (spot, "spot"))
-    looks.fit(pod, "trainer", granted, sight)
+    assert looks.references(granted) == ((spot, "on-demand"), (spot, "spot"))
+    looks.apply_to_pod(pod, "trainer", granted, sight)
     assert pod == {
         "metadata": {"name": "x", "annotations": {"provisioned": "yes"}},
         "spec": {"nodeSelector": {"zone": "b", "tier": "spot"}, "tolerations": [taint]},
@@ -194,7 +196,7 @@ def test_a_pod_is_fitted_to_the_flavors_that_kueue_granted():
 
 
 def test_a_gang_without_a_minimum_is_no_gang_to_kubernetes():
-    assert backend("native").spec(Gang("loose", 0, ())) == {"schedulingPolicy": {"basic": {}}}
+    assert backend("native").spec(GangSpec("loose", 0, ())) == {"schedulingPolicy": {"basic": {}}}
 
 
 # --- answers -------------------------------------------------------------------------------------------------------
@@ -207,57 +209,62 @@ def conditions(**said: tuple[str, str]) -> Obj:
 
 LOOKED = "its scheduler has not looked at it yet"
 FULL = "needs 4 cpu, 2 are free"
-ANSWERS: dict[str, tuple[str, str, Obj, Standing]] = {
-    "a new PodGroup": ("volcano", "", {}, Standing()),
+ANSWERS: dict[str, tuple[str, str, Obj, GangStatus]] = {
+    "a new PodGroup": ("volcano", "", {}, GangStatus()),
     "one that has no room": (
         "volcano",
         "",
         {"status": {"phase": "Pending", **conditions(Unschedulable=("True", FULL))["status"]}},
-        Standing(why=FULL),
+        GangStatus(message=FULL),
     ),
-    "one that is let in": ("shoal", "", {"status": {"phase": "Inqueue"}}, Standing(admitted=True)),
-    "one that lost a part": ("volcano", "", {"status": {"phase": "Unknown"}}, Standing(admitted=True, broken=True)),
-    "a new group of pods that gather": ("coscheduling", "", {}, Standing(why=LOOKED)),
+    "one that is let in": ("shoal", "", {"status": {"phase": "Inqueue"}}, GangStatus(admitted=True)),
+    "one that lost a part": (
+        "volcano",
+        "",
+        {"status": {"phase": "Unknown"}},
+        GangStatus(admitted=True, partially_placed=True),
+    ),
+    "a new group of pods that gather": ("coscheduling", "", {}, GangStatus(message=LOOKED)),
     "pods that gather": (
         "coscheduling",
         "",
         {"status": {"phase": "Pending"}},
-        Standing(why="its pods wait for each other"),
+        GangStatus(message="its pods wait for each other"),
     ),
-    "pods that have gathered": ("coscheduling", "", {"status": {"phase": "Running"}}, Standing(admitted=True)),
+    "pods that have gathered": ("coscheduling", "", {"status": {"phase": "Running"}}, GangStatus(admitted=True)),
     "pods of which some are stuck": (
         "coscheduling",
         "",
         {"status": {"phase": "Unknown"}},
-        Standing(broken=True, why="a part of its pods is placed, and the rest cannot be"),
+        GangStatus(partially_placed=True, message="a part of its pods is placed, and the rest cannot be"),
     ),
-    "a new Workload": ("kueue", "", {}, Standing(why="Kueue has not looked at it yet")),
-    "one without quota": ("kueue", "v1beta1", conditions(QuotaReserved=("False", FULL)), Standing(why=FULL)),
+    "a new Workload": ("kueue", "", {}, GangStatus(message="Kueue has not looked at it yet")),
+    "one without quota": ("kueue", "v1beta1", conditions(QuotaReserved=("False", FULL)), GangStatus(message=FULL)),
     "one that waits for a check": (
         "kueue",
         "",
         conditions(QuotaReserved=("True", "Quota reserved"), Admitted=("False", "waits for a check")),
-        Standing(why="waits for a check"),
+        GangStatus(message="waits for a check"),
     ),
-    "one that is admitted": ("kueue", "", conditions(Admitted=("True", "Admitted by q")), Standing(admitted=True)),
+    "one that is admitted": ("kueue", "", conditions(Admitted=("True", "Admitted by q")), GangStatus(admitted=True)),
     "one that is evicted": (
         "kueue",
         "",
         conditions(Admitted=("True", "Admitted by q"), Evicted=("True", "Preempted")),
-        Standing(evicted=True, why="Preempted"),
+        GangStatus(evicted=True, message="Preempted"),
     ),
-    "a new group of Kubernetes": ("native", "", {}, Standing(why=LOOKED)),
+    "a new group of Kubernetes": ("native", "", {}, GangStatus(message=LOOKED)),
     "one it cannot place": (
         "native",
         "v1alpha2",
         conditions(PodGroupScheduled=("False", FULL)),
-        Standing(why=FULL),
+        GangStatus(message=FULL),
     ),
     "one it has placed": (
         "native",
         "v1beta1",
         conditions(PodGroupInitiallyScheduled=("True", "Scheduled")),
-        Standing(admitted=True),
+        GangStatus(admitted=True),
     ),
 }
 
@@ -265,7 +272,7 @@ ANSWERS: dict[str, tuple[str, str, Obj, Standing]] = {
 @pytest.mark.parametrize("answer", ANSWERS.values(), ids=ANSWERS)
 def test_an_answer_is_understood(answer: tuple[str, str, Obj, Any]):
     name, version, obj, meaning = answer
-    assert backend(name, version=version).standing(obj) == meaning
+    assert backend(name, version=version).status_of(obj) == meaning
 
 
 def said(are_up: bool) -> Obj:
@@ -286,18 +293,18 @@ HEARD: dict[str, tuple[Obj, bool, Obj | None]] = {
 
 @pytest.mark.parametrize(("obj", "are_up", "told"), HEARD.values(), ids=HEARD)
 def test_kueue_hears_once_that_pods_are_up(obj: Obj, are_up: bool, told: Obj | None):
-    answer = backend("kueue").answer
+    answer = backend("kueue").acknowledge_pods
     assert answer is not None
     assert answer(obj, are_up, "now") == told
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_label_on_a_job_says_whom_its_gang_was_handed_to(name: str):
-    made = remembered(backend(name).label)
+    made = backend_by_label(backend(name).label)
     assert made is not None
     assert (made.name, made.kind) == (name, backend(name).kind)
 
 
 @pytest.mark.parametrize("label", ["", "nobody", "kueue", "kueue/v9", "native/"])
 def test_a_label_nobody_wrote_says_nothing(label: str):
-    assert remembered(label) is None
+    assert backend_by_label(label) is None

@@ -10,28 +10,28 @@ from msgspec.structs import replace
 
 from kit.volcano_jobs import task, vcjob
 from shoal.dialects import state_annotation
-from shoal.dialects.dialect import LedgerUnreadable
+from shoal.dialects.dialect import StateUnreadable
 from shoal.dialects.volcano import DIALECT
 from shoal.engine import (
     AttemptState,
+    FailureClass,
     Intent,
     Job,
     JobState,
-    Nature,
     Outcome,
     RoleState,
     Run,
+    SettledReason,
     Stage,
     Stamps,
     TaskState,
-    Why,
-    bare,
+    compact_state,
 )
 from shoal.engine.policies import Memory
 from shoal.kube.objects import Obj
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
-GOOD, BAD = Outcome(Nature.OK, phrase="Succeeded"), Outcome(Nature.UNKNOWN, code=3, phrase="PodFailed")
+GOOD, BAD = Outcome(FailureClass.OK, phrase="Succeeded"), Outcome(FailureClass.UNKNOWN, code=3, phrase="PodFailed")
 
 
 def manifest(**annotations: str) -> Obj:
@@ -47,40 +47,40 @@ def job() -> Job:
 
 
 def done(index: int, outcome: Outcome) -> TaskState:
-    return TaskState(index, stage=Stage.DONE, born=True, attempt=AttemptState(outcome=outcome))
+    return TaskState(index, stage=Stage.DONE, had_pod=True, attempt=AttemptState(outcome=outcome))
 
 
 STATE = JobState(
     run=Run(2, Stage.CLOSING, since=NOW, started=NOW, intent=Intent.HOLD, held=True),
-    roles=(RoleState("worker", tasks=(done(0, GOOD), TaskState(1, born=True), done(2, BAD), done(5, GOOD))),),
+    roles=(RoleState("worker", tasks=(done(0, GOOD), TaskState(1, had_pod=True), done(2, BAD), done(5, GOOD))),),
     charges={"": 2},
-    settled={"pod-uid": Why("worker", 1, "restart"), "ok:worker": Why("worker", -1, "latched")},
+    settled={"pod-uid": SettledReason("worker", 1, "restart"), "ok:worker": SettledReason("worker", -1, "latched")},
     handled=("order-uid",),
     stamps=Stamps(started=NOW, held=NOW),
 )
 
 
 def test_what_is_written_is_read_again():
-    stored = manifest(**{state_annotation.ANNOTATION: state_annotation.written(job(), STATE)})
-    assert state_annotation.restore(stored) == bare(STATE, Memory.ROSTER)
+    stored = manifest(**{state_annotation.ANNOTATION: state_annotation.encode(job(), STATE)})
+    assert state_annotation.restore(stored) == compact_state(STATE, Memory.ROSTER)
 
 
 def test_ten_thousand_members_stay_small():
     tasks = tuple(done(index, GOOD if index % 2 else BAD) for index in range(10_000))
     state = JobState(run=Run(started=NOW), roles=(RoleState("worker", tasks=tasks),), stamps=Stamps(started=NOW))
-    assert len(state_annotation.written(job(), state)) < 200 * 1024
+    assert len(state_annotation.encode(job(), state)) < 200 * 1024
 
 
-def leaving(count: int, reason: str = "restart") -> dict[str, Why]:
-    return {str(UUID(int=2**100 + number)): Why("worker", number, reason) for number in range(count)}
+def leaving(count: int, reason: str = "restart") -> dict[str, SettledReason]:
+    return {str(UUID(int=2**100 + number)): SettledReason("worker", number, reason) for number in range(count)}
 
 
 def test_ten_thousand_pods_on_their_way_out_are_all_remembered():
     """Of a restart of a whole task, with its pods there and their successors born: below what annotations may hold."""
-    tasks = tuple(TaskState(index, born=True) for index in range(10_000))
-    settled = {**leaving(10_000), "ok:ps": Why("ps", -1, "latched")}
+    tasks = tuple(TaskState(index, had_pod=True) for index in range(10_000))
+    settled = {**leaving(10_000), "ok:ps": SettledReason("ps", -1, "latched")}
     state = replace(STATE, roles=(RoleState("worker", tasks=tasks),), settled=settled)
-    text = state_annotation.written(job(), state)
+    text = state_annotation.encode(job(), state)
     assert len(text) < 208 * 1024
     restored = state_annotation.restore(manifest(**{state_annotation.ANNOTATION: text}))
     assert restored is not None
@@ -88,27 +88,30 @@ def test_ten_thousand_pods_on_their_way_out_are_all_remembered():
 
 
 def test_two_bodies_of_one_place_are_both_remembered():
-    settled = {**leaving(40), "5c0f2a52-6a0c-4d6b-8c83-0f6c3d4d3b1a": Why("worker", 3, "restart"), **ODD}
+    settled = {**leaving(40), "5c0f2a52-6a0c-4d6b-8c83-0f6c3d4d3b1a": SettledReason("worker", 3, "restart"), **ODD}
     state = replace(STATE, settled=settled)
     restored = state_annotation.restore(
-        manifest(**{state_annotation.ANNOTATION: state_annotation.written(job(), state)})
+        manifest(**{state_annotation.ANNOTATION: state_annotation.encode(job(), state)})
     )
     assert restored is not None
     assert restored.settled == settled
 
 
-ODD = {"5C0F2A52-6A0C-4D6B-8C83-0F6C3D4D3B1B": Why("worker", 4, "restart"), "pod-uid": Why("worker", 5, "retry", False)}
+ODD = {
+    "5C0F2A52-6A0C-4D6B-8C83-0F6C3D4D3B1B": SettledReason("worker", 4, "restart"),
+    "pod-uid": SettledReason("worker", 5, "retry", False),
+}
 
 
 def test_a_copied_manifest_brings_no_past():
-    stored = manifest(**{state_annotation.ANNOTATION: state_annotation.written(job(), STATE)})
+    stored = manifest(**{state_annotation.ANNOTATION: state_annotation.encode(job(), STATE)})
     stored["metadata"]["uid"] = "another"
     assert state_annotation.restore(stored) is None
     assert DIALECT.restore(stored) == JobState()
 
 
 def test_nonsense_is_not_taken_for_a_new_job():
-    with pytest.raises(LedgerUnreadable, match="was not written by an operator"):
+    with pytest.raises(StateUnreadable, match="was not written by an operator"):
         state_annotation.restore(manifest(**{state_annotation.ANNOTATION: '{"uid": 3}'}))
 
 

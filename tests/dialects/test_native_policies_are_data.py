@@ -9,7 +9,7 @@ from shoal.dialects.dialect import ManifestInvalid, SettingsInvalid
 from shoal.dialects.native import batch_job, replica_sets
 from shoal.dialects.native.pod_failure_policy import classify
 from shoal.dialects.native.settings import settings
-from shoal.engine import Create, Setting, TaskRef
+from shoal.engine import BuildContext, Create, TaskRef
 from shoal.engine.policies import ContainerPattern, PodPattern, Span
 from shoal.kube.defaults import apply_defaults
 from shoal.kube.kinds import JOB, REPLICA_SET
@@ -26,7 +26,7 @@ def stored(manifest: Obj) -> Obj:
 
 
 def made(dialect: object, manifest: Obj, index: int = 0) -> Obj:
-    pod: Obj = dialect.DIALECT.render(manifest, Create(TaskRef("any", index), Setting(), failures=2))  # type: ignore[attr-defined]
+    pod: Obj = dialect.DIALECT.build_pod(manifest, Create(TaskRef("any", index), BuildContext(), failures=2))  # type: ignore[attr-defined]
     return pod
 
 

@@ -13,7 +13,7 @@ from shoal.kube.errors import ApiError
 from shoal.kube.kinds import CUSTOM_RESOURCE_DEFINITION, Kind
 from shoal.kube.objects import Obj
 from shoal.kube.patching.json_values import clone
-from shoal.scheduler.admission import admit, judge_group, judge_queue
+from shoal.scheduler.admission import admit, group_errors, queue_errors
 from shoal.scheduler.api.pod_groups import POD_GROUP, QUEUE, definitions
 
 NEAR = {"mode": "hard", "highestTierAllowed": 1}
@@ -86,7 +86,7 @@ def test_a_cluster_of_our_own_answers_whatever_the_shape(machinery: Machinery, k
 
 @pytest.mark.parametrize(("kind", "good"), BOTH)
 def test_a_change_is_answered_whatever_the_shape(kind: Kind, good: Obj):
-    judge = judge_queue if kind == QUEUE else judge_group
+    judge = queue_errors if kind == QUEUE else group_errors
     for odd in bent(good, "spec"):
         judge(odd, good, [])
 

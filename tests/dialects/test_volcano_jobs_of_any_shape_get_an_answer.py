@@ -71,22 +71,22 @@ def test_the_job_that_is_bent_is_in_order(machinery: Machinery):
 
 
 def test_the_language_answers_whatever_the_shape():
-    assert DIALECT.admit_among is not None
+    assert DIALECT.validate_in_cluster is not None
     assert DIALECT.admit_change is not None
     for odd in bent(GOOD, "spec"):
         DIALECT.admit(DIALECT.default(odd))
-        DIALECT.judge(odd, GOOD)
+        DIALECT.validate(odd, GOOD)
         DIALECT.admit_change(GOOD, odd)
-        DIALECT.admit_among(odd, lambda _: QUEUES)
+        DIALECT.validate_in_cluster(odd, lambda _: QUEUES)
         DIALECT.warn(odd, None)
-        DIALECT.foresee(odd)
+        DIALECT.preview_pods(odd)
 
 
 def test_a_queue_of_any_shape_does_not_keep_jobs_from_an_answer():
-    assert DIALECT.admit_among is not None
+    assert DIALECT.validate_in_cluster is not None
     stored = {"metadata": {"name": "team"}, "spec": {"parent": "root"}, "status": {"state": "Open"}}
     for queue in bent(stored, "spec", "status"):
-        DIALECT.admit_among(GOOD, partial(lambda only, _: [only], queue))
+        DIALECT.validate_in_cluster(GOOD, partial(lambda only, _: [only], queue))
 
 
 def test_a_cluster_of_our_own_answers_whatever_the_shape(machinery: Machinery):

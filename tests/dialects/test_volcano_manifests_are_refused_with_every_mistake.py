@@ -10,7 +10,7 @@ from shoal.cluster.apimachinery import MEMORY, Machinery
 from shoal.cluster.clock import VirtualClock
 from shoal.dialects.dialect import definitions_of
 from shoal.dialects.volcano import DIALECT
-from shoal.dialects.volcano.validation import MUTABLE, admit, admit_among, admit_change
+from shoal.dialects.volcano.validation import MUTABLE, admit, admit_change, validate_in_cluster
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import CUSTOM_RESOURCE_DEFINITION
 from shoal.kube.objects import Obj
@@ -294,7 +294,7 @@ def queue(name: str, *, parent: str = "root", state: str = "Open") -> Obj:
 def test_4_a_job_enters_only_an_open_leaf(name: str, words: str | None):
     queues = [queue("root"), queue("default"), queue("research"), queue("vision", parent="research")]
     queues.append(queue("closed", state="Closed"))
-    found = [str(cause) for cause in admit_among(job(task(), queue=name), lambda _: queues)]
+    found = [str(cause) for cause in validate_in_cluster(job(task(), queue=name), lambda _: queues)]
     assert found == ([] if words is None else [f'spec.queue: Invalid value: "{name}": {words}'])
 
 

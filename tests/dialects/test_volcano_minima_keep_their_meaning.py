@@ -15,7 +15,7 @@ from shoal.kube.patching.json_patch import json_patch
 def scaled(manifest: Obj, **sizes: int) -> Obj:
     assert DIALECT.scale_patch is not None
     made: Obj = json_patch(manifest, DIALECT.scale_patch(manifest, sizes))
-    assert DIALECT.judge(made, manifest) == []
+    assert DIALECT.validate(made, manifest) == []
     return made
 
 

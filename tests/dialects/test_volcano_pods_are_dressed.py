@@ -12,17 +12,17 @@ from kit.volcano_jobs import task, vcjob
 from shoal.dialects.gang_backends import volcano
 from shoal.dialects.volcano import DIALECT
 from shoal.dialects.volcano.plugins import ssh, svc
-from shoal.dialects.volcano.plugins.pods import Scene
+from shoal.dialects.volcano.plugins.pods import PluginJob
 from shoal.dialects.volcano.pod_groups import gangs
 from shoal.dialects.volcano.spec import spec_of
-from shoal.engine import Create, Setting, TaskRef
+from shoal.engine import BuildContext, Create, TaskRef
 from shoal.kube.objects import Obj
 
 
 def dressed(manifest: Obj, name: str, index: int = 0) -> Obj:
     stored = DIALECT.default(manifest)
     stored["metadata"] |= {"uid": "u", "namespace": "default"}
-    return DIALECT.render(stored, Create(TaskRef(name, index), Setting(run=2, charged=1)))
+    return DIALECT.build_pod(stored, Create(TaskRef(name, index), BuildContext(run=2, charged=1)))
 
 
 def group_spec(manifest: Obj) -> Obj:
@@ -43,9 +43,9 @@ def test_a_pod_knows_its_run_and_what_it_cost():
 def test_judging_a_manifest_leaves_its_templates_as_they_are():
     manifest = DIALECT.default(vcjob("a", task()))
     manifest["metadata"] |= {"uid": "u", "namespace": "default"}
-    before = DIALECT.render(manifest, Create(TaskRef("worker", 0), Setting()))
+    before = DIALECT.build_pod(manifest, Create(TaskRef("worker", 0), BuildContext()))
     assert DIALECT.admit(manifest) == []
-    assert DIALECT.render(manifest, Create(TaskRef("worker", 0), Setting())) == before
+    assert DIALECT.build_pod(manifest, Create(TaskRef("worker", 0), BuildContext())) == before
     assert before["spec"]["schedulerName"] == "volcano"
 
 
@@ -106,13 +106,13 @@ def test_a_worker_may_wait_for_its_master():
 
 def test_a_list_too_long_for_a_variable_stays_in_its_file():
     spec = spec_of(vcjob("a", task("worker", 9000), task("ps", 1), plugins={"svc": []}))
-    scene = Scene("a" * 30, "default", spec)
+    scene = PluginJob("a" * 30, "default", spec)
     assert sorted(svc.variables(scene)) == ["VC_PS_HOSTS", "VC_PS_NUM", "VC_WORKER_NUM"]
     assert len(svc.config(scene)["data"]["worker.host"].splitlines()) == 9000
 
 
 def test_a_key_is_drawn_once_and_hosts_are_listed_anew():
-    scene = Scene("a", "default", spec_of(vcjob("a", task("worker", 2), plugins={"ssh": []})))
+    scene = PluginJob("a", "default", spec_of(vcjob("a", task("worker", 2), plugins={"ssh": []})))
     first = ssh.secret(scene, ssh.FLAGS, is_new=True)["data"]
     assert sorted(first) == ["authorized_keys", "config", "id_rsa", "id_rsa.pub"]
     assert base64.b64decode(first["id_rsa"]).startswith(b"-----BEGIN RSA PRIVATE KEY-----")

@@ -8,8 +8,8 @@ import pytest
 
 from kit.volcano_jobs import policy, task, vcjob
 from shoal.dialects.volcano import DIALECT
-from shoal.engine import Action, Happening, Job
-from shoal.engine.policies import After, GroupGate, Unit, Victims
+from shoal.engine import Action, EventType, Job
+from shoal.engine.policies import After, BudgetUnit, GroupGate, VictimOrder
 from shoal.kube.objects import Obj
 
 
@@ -22,13 +22,13 @@ def read(manifest: Obj) -> Job:
 
 
 EVENTS = {
-    "PodPending": Happening.TASK_PENDING,
-    "PodFailed": Happening.TASK_FAILED,
-    "PodEvicted": Happening.TASK_LOST,
-    "TaskCompleted": Happening.ROLE_SUCCEEDED,
-    "TaskFailed": Happening.ROLE_EXHAUSTED,
-    "Unknown": Happening.GROUP_UNKNOWN,
-    "*": Happening.ANY,
+    "PodPending": EventType.TASK_PENDING,
+    "PodFailed": EventType.TASK_FAILED,
+    "PodEvicted": EventType.TASK_LOST,
+    "TaskCompleted": EventType.ROLE_SUCCEEDED,
+    "TaskFailed": EventType.ROLE_EXHAUSTED,
+    "Unknown": EventType.GROUP_UNKNOWN,
+    "*": EventType.ANY,
 }
 ACTIONS = {
     "AbortJob": Action.HOLD,
@@ -65,14 +65,14 @@ def test_an_exit_code_stands_for_itself():
 @pytest.mark.parametrize(("written", "permits"), [(3, 2), (1, 0), (0, 2), (10, 9)])
 def test_max_retry_counts_runs(written: int, permits: int):
     (budget,) = read(vcjob("a", task(), maxRetry=written)).policies.budgets
-    assert (budget.unit, budget.permits) == (Unit.ACTIONS, permits)
+    assert (budget.unit, budget.permits) == (BudgetUnit.ACTIONS, permits)
 
 
 @pytest.mark.parametrize(("written", "permits"), [(3, 2), (-1, None), (1, 0)])
 def test_a_task_has_a_limit_of_restarts_in_place(written: int, permits: int | None):
     budget = read(vcjob("a", task(maxRetry=written))).roles[0].budget
     assert budget is not None
-    assert (budget.unit, budget.permits) == (Unit.CONTAINERS, permits)
+    assert (budget.unit, budget.permits) == (BudgetUnit.CONTAINERS, permits)
 
 
 def groups(job: Job) -> list[tuple[str, set[str]]]:
@@ -90,12 +90,12 @@ def test_each_stage_is_a_gang_of_its_own():
 @pytest.mark.parametrize(
     ("notes", "victims", "first"),
     [
-        ({}, Victims.HIGHEST, ()),
-        ({"shoal.dev/shrink": "pending-first"}, Victims.PENDING_FIRST, ()),
-        ({"shoal.dev/victims": "worker=3,1 other=0"}, Victims.NAMED, (3, 1)),
+        ({}, VictimOrder.HIGHEST, ()),
+        ({"shoal.dev/shrink": "pending-first"}, VictimOrder.PENDING_FIRST, ()),
+        ({"shoal.dev/victims": "worker=3,1 other=0"}, VictimOrder.NAMED, (3, 1)),
     ],
 )
-def test_who_leaves_first_may_be_wished(notes: dict[str, str], victims: Victims, first: tuple[int, ...]):
+def test_who_leaves_first_may_be_wished(notes: dict[str, str], victims: VictimOrder, first: tuple[int, ...]):
     job = read(vcjob("a", task(replicas=4), annotations=notes))
     assert (job.policies.shrink.victims, job.roles[0].victims) == (victims, first)
 

@@ -10,18 +10,30 @@ from msgspec.structs import replace as with_
 
 from kit.engine_jobs import fc_role, framework, paused, t9, volcano
 from kit.engine_world import World, started
-from shoal.engine import Create, Delete, History, Job, Outcome, Setting, Step, TaskRef, Why, advance, check
-from shoal.engine.types import Intent, Nature, Stage
+from shoal.engine import (
+    BuildContext,
+    Create,
+    Delete,
+    Job,
+    Outcome,
+    SettledReason,
+    Step,
+    StepHistory,
+    TaskRef,
+    advance,
+    check,
+)
+from shoal.engine.types import FailureClass, Intent, Stage
 
 Doctor = Callable[[World, Step], Step]
-EXTRA = Create(TaskRef("a", 0), Setting())
+EXTRA = Create(TaskRef("a", 0), BuildContext())
 
 
 def told(world: World, doctor: Doctor) -> set[str]:
     """The promises found broken in the next step after it was doctored."""
     observed = world.observed()
     step = advance(world.job, world.state, observed, world.now)
-    broken = check(world.job, world.state, doctor(world, step), observed, History(), now=world.now)
+    broken = check(world.job, world.state, doctor(world, step), observed, StepHistory(), now=world.now)
     return {text.split(":")[0] for text in broken}
 
 
@@ -46,12 +58,12 @@ DOCTORED: dict[str, tuple[Doctor, str]] = {
     "a delete by name": (lambda world, step: with_(step, writes=(Delete(TaskRef("a", 0)),)), "justified_delete"),
     "a wake-up in the past": (lambda world, step: with_(step, wake_at=world.now), "wake"),
     "a subject that is not there": (
-        lambda world, step: with_(step, state=step.state.settle({"ghost": Why("a", 0, "retry")})),
+        lambda world, step: with_(step, state=step.state.settle({"ghost": SettledReason("a", 0, "retry")})),
         "bounded",
     ),
     "a silent end": (
         lambda world, step: with_(
-            step, state=step.state.close(Intent.END, world.now, Outcome(Nature.OK)), notifications=()
+            step, state=step.state.close(Intent.END, world.now, Outcome(FailureClass.OK)), notifications=()
         ),
         "said",
     ),
@@ -119,7 +131,7 @@ def test_two_bodies_of_one_task_are_noticed():
 def test_a_judged_task_that_is_not_answered_is_noticed():
     world = started(t9())
     role = world.state.roles[0]
-    judged = with_(role, tasks=(role.tasks[0].judged(Outcome(Nature.UNKNOWN)), *role.tasks[1:]))
+    judged = with_(role, tasks=(role.tasks[0].with_outcome(Outcome(FailureClass.UNKNOWN)), *role.tasks[1:]))
     assert "whole" in told(world, lambda world, step: with_(step, state=with_(step.state, roles=(judged,))))
 
 

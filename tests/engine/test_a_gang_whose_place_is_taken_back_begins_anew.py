@@ -8,11 +8,11 @@ from msgspec.structs import replace as with_fields
 
 from kit.engine_jobs import volcano
 from kit.engine_world import World, started
-from shoal.engine import Action, Happening, Intent, Job
+from shoal.engine import Action, EventType, Intent, Job
 from shoal.engine.messages import CATALOG
 from shoal.engine.policies import Reaction
 
-ANEW = Reaction(Action.RESTART_RUN, frozenset({Happening.GROUP_EVICTED}), charged=False)
+ANEW = Reaction(Action.RESTART_RUN, frozenset({EventType.GROUP_EVICTED}), charged=False)
 
 
 def evictable(**more: int) -> Job:

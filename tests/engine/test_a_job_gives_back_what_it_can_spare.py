@@ -15,18 +15,18 @@ from shoal.engine import (
     Create,
     Created,
     Delete,
-    Happening,
+    EventType,
     Job,
     Mark,
     Notification,
     Role,
+    SettledReason,
     Stage,
     TaskRef,
-    Why,
-    bare,
+    compact_state,
 )
 from shoal.engine.messages import stated
-from shoal.engine.policies import Giving, GroupGate, GroupPlan, Memory, Reaction, Retry
+from shoal.engine.policies import GroupGate, GroupPlan, Memory, Reaction, ReclaimLimits, Retry
 from shoal.kube.messages import Message
 
 WHY = "lower priority than urgent in queue default"
@@ -43,12 +43,14 @@ def written(world: World, kind: type) -> list[str]:
 def test_members_go_gracefully_and_their_tasks_get_fresh_bodies() -> None:
     world = started(elastic())
     before = bodies(world)
-    world.ask("worker-3", "worker-2", because=WHY)
+    world.ask("worker-3", "worker-2", reclaim_reason=WHY)
     step = world.step()
 
     parameters = {"job": "vc", "count": 2, "tasks": "worker-2 and worker-3", "cause": stated(WHY)}
     assert step.notifications == (Notification("", Message("GaveBack", parameters)),)
-    assert world.state.settled == {before[f"worker-{index}"]: Why("worker", index, "given") for index in (3, 2)}
+    assert world.state.settled == {
+        before[f"worker-{index}"]: SettledReason("worker", index, "given") for index in (3, 2)
+    }
     assert (written(world, Mark), written(world, Delete)) == (["worker-2", "worker-3"], ["worker-3", "worker-2"])
     assert written(world, Create) == []  # their names are not free yet
 
@@ -78,13 +80,13 @@ def test_nothing_answers_how_they_end() -> None:
         pytest.param(elastic(least=4), "worker-3", "", id="nobody-can-be-spared"),
         pytest.param(volcano(), "trainer-1", "", id="not-elastic"),
         pytest.param(
-            elastic(2, Role("ps", 2, retry=Retry.word("ddddf")), least=3, of_role={"worker": 1, "ps": 2}),
+            elastic(2, Role("ps", 2, retry=Retry.from_letters("ddddf")), least=3, of_role={"worker": 1, "ps": 2}),
             "worker-0 worker-1 ps-0 ps-1",
             "worker-1",
             id="a-role-keeps-its-own-minimum",
         ),
         pytest.param(
-            elastic(2, Role("ps", 2, retry=Retry.word("ddddf"))),
+            elastic(2, Role("ps", 2, retry=Retry.from_letters("ddddf"))),
             "worker-0 worker-1 ps-0 ps-1",
             "ps-0 ps-1",
             id="the-last-role-goes-first",
@@ -101,9 +103,9 @@ def test_nobody_goes_who_is_needed(job: Job, asked: str, gone: str) -> None:
 
 
 def test_several_groups_together_keep_what_the_job_needs() -> None:
-    job = elastic(2, Role("ps", 2, retry=Retry.word("ddddf")), least=1)
+    job = elastic(2, Role("ps", 2, retry=Retry.from_letters("ddddf")), least=1)
     gate = next(gate for gate in job.policies.gates if isinstance(gate, GroupGate))
-    plans = tuple(GroupPlan(name, "one", frozenset({name}), Giving(1)) for name in ("worker", "ps"))
+    plans = tuple(GroupPlan(name, "one", frozenset({name}), ReclaimLimits(1)) for name in ("worker", "ps"))
     policies = dataclasses.replace(job.policies, gates=(dataclasses.replace(gate, groups=plans),))
     world = started(dataclasses.replace(job, policies=policies, minimum=3))
     before = bodies(world)
@@ -163,21 +165,21 @@ def test_a_crash_at_any_write_changes_nothing(crash: int) -> None:
 @pytest.mark.parametrize("has_gone", [False, True])
 def test_a_birth_that_is_told_again_gives_nobody_its_task_back(has_gone: bool) -> None:
     world = started(elastic())
-    given = world.pods["worker-3"].uid
+    reclaimed = world.pods["worker-3"].uid
     world.ask("worker-3")
     world.step(crash_after=0)  # the ledger is stored, and whoever wrote it does not know
     if has_gone:
         world.leave("worker-3")
         world.reap("worker-3")
-    world.receipts = [Created(TaskRef("worker", 3), given)]
+    world.write_results = [Created(TaskRef("worker", 3), reclaimed)]
     world.step()
     assert (world.task("worker", 3).uid, world.task("worker", 3).stage) == (None, Stage.WAITING)
     world.settle()
-    assert (world.state.run.number, world.state.charged, world.pods["worker-3"].uid == given) == (0, 0, False)
+    assert (world.state.run.number, world.state.charged, world.pods["worker-3"].uid == reclaimed) == (0, 0, False)
 
 
 def test_waiting_after_a_gift_is_no_trouble_and_waiting_otherwise_is() -> None:
-    impatient = Reaction(Action.RESTART_RUN, frozenset({Happening.TASK_PENDING}), after_seconds=60)
+    impatient = Reaction(Action.RESTART_RUN, frozenset({EventType.TASK_PENDING}), after_seconds=60)
     world = started(elastic(reactions=(impatient,)))
     world.ask("worker-3")
     world.settle()
@@ -199,14 +201,14 @@ def test_the_ledger_remembers_who_gave_way() -> None:
     world = started(elastic())
     world.ask("worker-3", "worker-1")
     world.settle()
-    text = state_annotation.written(world.job, world.state)
+    text = state_annotation.encode(world.job, world.state)
     stored = state_annotation.restore(
         {"metadata": {"uid": "job-uid", "annotations": {state_annotation.ANNOTATION: text}}}
     )
-    assert stored == bare(world.state, Memory.ROSTER)
+    assert stored == compact_state(world.state, Memory.ROSTER)
     assert stored is not None
-    given = [index for index in range(4) if (task := stored.task(TaskRef("worker", index))) and task.given]
-    assert given == [1, 3]
+    reclaimed = [index for index in range(4) if (task := stored.task(TaskRef("worker", index))) and task.reclaimed]
+    assert reclaimed == [1, 3]
 
 
 def test_a_job_that_goes_gives_nobody_back() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from shoal.engine import Body, Container, Phase, body_from
+from shoal.engine import ContainerState, ObservedPod, PodPhase, read_pod
 
 POD = {
     "metadata": {
@@ -52,18 +52,16 @@ def at(minute: int, second: int) -> datetime:
 
 
 def test_a_pod_with_everything():
-    body = body_from(
-        POD, role="a", index=0, run=2, attempt=3, marked=True, finalizer="batch.kubernetes.io/job-tracking"
-    )
+    pod = read_pod(POD, role="a", index=0, run=2, attempt=3, marked=True, finalizer="batch.kubernetes.io/job-tracking")
 
-    assert body == Body(
+    assert pod == ObservedPod(
         uid="u1",
         name="fw-a-0",
         role="a",
         index=0,
         run=2,
         attempt=3,
-        phase=Phase.FAILED,
+        phase=PodPhase.FAILED,
         reason="Evicted",
         message="out of memory",
         leaving=True,
@@ -72,8 +70,8 @@ def test_a_pod_with_everything():
         ip="10.0.0.7",
         host_ip="10.0.0.1",
         containers=(
-            Container("i", init=True, restarts=1),
-            Container("c", False, 137, 9, "OOMKilled", "m", at(0, 30), 2),
+            ContainerState("i", init=True, restarts=1),
+            ContainerState("c", False, 137, 9, "OOMKilled", "m", at(0, 30), 2),
         ),
         created=at(0, 0),
         restarts_in_place=True,
@@ -83,10 +81,10 @@ def test_a_pod_with_everything():
         finalizer=True,
         deletion_cost=-7,
     )
-    assert body.restarts == 3
+    assert pod.restarts == 3
 
 
 def test_a_pod_nobody_has_looked_at_yet():
-    assert body_from({"metadata": {"name": "p", "uid": "u"}}, role="a", index=None) == Body(
+    assert read_pod({"metadata": {"name": "p", "uid": "u"}}, role="a", index=None) == ObservedPod(
         "u", "p", "a", None, restarts_in_place=True
     )

@@ -12,8 +12,8 @@ from kit.engine_jobs import fc_role, fc_verdicts, framework, resized, t9, volcan
 from kit.engine_world import World, started
 from shoal.engine import Create, Delete, NoticeKind, Stage, TaskRef
 from shoal.engine.messages import CATALOG
-from shoal.engine.policies import Victims
-from shoal.engine.state import named
+from shoal.engine.policies import VictimOrder
+from shoal.engine.state import format_tasks
 
 
 def four() -> World:
@@ -143,7 +143,7 @@ def test_a_task_that_is_scaled_away_before_it_was_made_is_looked_for_before_it_i
 
 
 def test_named_victims_leave_gaps_that_are_filled_first():
-    job = volcano(victims=Victims.NAMED)
+    job = volcano(victims=VictimOrder.NAMED)
     world = started(replace(job, roles=(replace(job.roles[1], size=4, reactions=()),), minimum=1))
     world.edit(lambda job: replace(job, roles=(replace(job.roles[0], size=3, victims=(1,)),)))
     world.settle()
@@ -155,7 +155,7 @@ def test_named_victims_leave_gaps_that_are_filled_first():
 
 
 def test_whoever_does_not_run_yet_goes_first_where_the_dialect_says_so():
-    job = volcano(victims=Victims.PENDING_FIRST)
+    job = volcano(victims=VictimOrder.PENDING_FIRST)
     world = World(replace(job, roles=(replace(job.roles[1], size=3, reactions=()),), minimum=1))
     world.settle()
     world.run("trainer-0", "trainer-2")
@@ -214,8 +214,8 @@ def test_an_edit_of_the_rule_alone_can_end_the_run():
         world.exits(name, 1)
         world.settle()
         world.tick(2)
-    verdicts = fc_verdicts({"a": (2, -1)})
-    completion = replace(world.job.policies.completion, verdicts=verdicts)
+    rules = fc_verdicts({"a": (2, -1)})
+    completion = replace(world.job.policies.completion, rules=rules)
     world.edit(lambda job: replace(job, policies=replace(job.policies, completion=completion)))
     world.settle()
 
@@ -228,4 +228,4 @@ def test_an_edit_of_the_rule_alone_can_end_the_run():
     [([2], "a-2"), ([2, 3], "a-2 and a-3"), ([0, 1, 2, 3, 7], "a-0 to a-3 and a-7"), ([1, 3, 5], "a-1, a-3 and a-5")],
 )
 def test_tasks_are_listed_as_people_do(indexes, text):
-    assert named("a", indexes) == text
+    assert format_tasks("a", indexes) == text

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from kit.engine_jobs import STOPPED, fc_role, framework
 from kit.engine_world import World, started
-from shoal.engine import AnchorRef, Delete, Intent, Job, Stage
+from shoal.engine import Delete, Intent, Job, RunOwnerRef, Stage
 
 
 def stop(job: Job) -> Job:
@@ -18,8 +18,8 @@ def test_a_job_that_may_not_start_yet_makes_nothing_and_says_why():
     world = World(framework(fc_role("a", 2), start=False))
     step = world.settle()
 
-    assert (world.anchor, world.pods, world.state.run.stage) == (None, {}, Stage.WAITING)
-    assert {door.sentence for door in step.doors} == {"The job waits for its start"}
+    assert (world.run_owner, world.pods, world.state.run.stage) == (None, {}, Stage.WAITING)
+    assert {gate_status.message for gate_status in step.gate_statuses} == {"The job waits for its start"}
     assert world.story() == {"a-0": "waiting 0", "a-1": "waiting 0"}
 
 
@@ -27,10 +27,10 @@ def test_a_job_stopped_before_its_start_ends_without_ever_having_an_anchor():
     world = World(framework(fc_role("a", 2), start=False))
     world.settle()
     world.edit(stop)
-    assert world.step().writes == (Delete(AnchorRef(), "", confirm=True),)
+    assert world.step().writes == (Delete(RunOwnerRef(), "", confirm=True),)
     world.settle()
 
-    assert (world.state.run.stage, world.state.run.outcome, world.state.run.anchor) == (Stage.DONE, STOPPED, None)
+    assert (world.state.run.stage, world.state.run.outcome, world.state.run.run_owner) == (Stage.DONE, STOPPED, None)
     assert world.story() == {"a-0": "done 0 -220", "a-1": "done 0 -220"}
 
 
@@ -57,7 +57,7 @@ def test_a_stop_during_the_delay_opens_the_next_run_and_ends_it_at_once():
     world.edit(stop)
     world.settle()
     run = world.state.run
-    assert (run.number, run.stage, run.outcome, run.anchor) == (1, Stage.DONE, STOPPED, None)
+    assert (run.number, run.stage, run.outcome, run.run_owner) == (1, Stage.DONE, STOPPED, None)
     assert world.state.charged == 0
 
 
@@ -75,11 +75,11 @@ def test_an_ended_job_hears_no_stop():
 def test_a_stop_while_the_anchor_is_still_unseen_waits_for_a_live_look():
     world = World(framework(fc_role("a", 1)))
     world.step()
-    world.anchor = None
+    world.run_owner = None
     world.step()
     assert world.state.run.stage is Stage.REQUESTED
     world.edit(stop)
-    assert world.step().writes == (Delete(AnchorRef(), world.state.run.anchor or "", confirm=True),)
+    assert world.step().writes == (Delete(RunOwnerRef(), world.state.run.run_owner or "", confirm=True),)
     world.settle()
 
     assert (world.state.run.stage, world.state.run.outcome) == (Stage.DONE, STOPPED)

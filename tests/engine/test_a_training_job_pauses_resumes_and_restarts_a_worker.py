@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kit.engine_jobs import paused, resized, t9
 from kit.engine_world import started
-from shoal.engine import Create, Delete, Intent, Stage, Why
+from shoal.engine import Create, Delete, Intent, SettledReason, Stage
 
 
 def test_the_whole_trace():
@@ -13,7 +13,7 @@ def test_the_whole_trace():
     step = world.step()
     assert (world.state.run.intent, world.state.run.number) == (Intent.HOLD, 0)
     assert len([write for write in step.writes if isinstance(write, Delete)]) == 7
-    assert (world.groups, world.companions) == ({}, {})
+    assert (world.groups, world.owned_objects) == ({}, {})
 
     world.exits("worker-0", 0)
     world.step()
@@ -32,7 +32,7 @@ def test_the_whole_trace():
     step = world.step()
     assert world.state.run.number == 1
     created = [write for write in step.writes if isinstance(write, Create)]
-    assert [(str(write.target), write.setting.resumed) for write in created] == [
+    assert [(str(write.target), write.build_context.resumed) for write in created] == [
         (f"worker-{i}", True) for i in range(4)
     ]
 
@@ -45,7 +45,7 @@ def test_the_whole_trace():
     killed = world.pods["worker-2"].uid
     world.exits("worker-2", 137)
     world.step(crash_after=0)
-    assert world.state.settled == {killed: Why("worker", 2, "retry", ok=False)}
+    assert world.state.settled == {killed: SettledReason("worker", 2, "retry", ok=False)}
     assert world.state.charges == {"": 1, "worker": 1}
     world.settle()
     assert world.state.charges == {"": 1, "worker": 1}
@@ -66,7 +66,7 @@ def test_a_success_that_is_already_visible_beats_the_pause():
 
 def test_a_job_born_paused_makes_nothing_until_it_is_released():
     world = started(paused(t9()))
-    assert (world.pods, world.groups, world.companions) == ({}, {}, {})
+    assert (world.pods, world.groups, world.owned_objects) == ({}, {}, {})
 
     world.edit(lambda job: paused(job, False))
     world.settle()

@@ -18,7 +18,7 @@ def test_no_body_is_made_before_the_group_is_admitted():
     assert kinds(world) == ["Apply"]
     world.settle()
     assert world.pods == {}
-    assert {door.sentence for door in world.steps[-1].doors} == {
+    assert {gate_status.message for gate_status in world.steps[-1].gate_statuses} == {
         "pserver waits for its group to be admitted",
         "trainer waits for its group to be admitted",
     }

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from kit.engine_jobs import fc_role, framework, replica_set, t9
 from kit.engine_world import started
-from shoal.engine import Phase, Stage, TaskRef, Trigger
+from shoal.engine import PodPhase, Stage, TaskRef, Trigger
 from shoal.engine.messages import CATALOG
 
 
@@ -61,7 +61,7 @@ def test_a_body_that_vanished_while_nobody_looked_is_lost():
 def test_a_phase_nobody_knows_is_no_news():
     world = started(framework(fc_role("a", 1)))
     before = world.state
-    world.pods["a-0"] = replace(world.pods["a-0"], phase=Phase.UNKNOWN)
+    world.pods["a-0"] = replace(world.pods["a-0"], phase=PodPhase.UNKNOWN)
     step = world.step()
 
     assert (step.state, step.writes) == (before, ())

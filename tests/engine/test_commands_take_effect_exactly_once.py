@@ -8,7 +8,7 @@ import pytest
 
 from kit.engine_jobs import volcano
 from kit.engine_world import World, started
-from shoal.engine import Action, Command, CommandRef, Delete, Happening, Intent, Stage
+from shoal.engine import Action, Command, CommandRef, Delete, EventType, Intent, Stage
 from shoal.engine.policies import Reaction
 
 
@@ -44,7 +44,7 @@ def test_a_held_job_keeps_what_finished_and_a_release_costs_nothing():
 
 
 def test_who_failed_before_a_hold_is_tried_again_after_it():
-    world = started(volcano(reactions=(Reaction(Action.HOLD, frozenset({Happening.TASK_FAILED})),)))
+    world = started(volcano(reactions=(Reaction(Action.HOLD, frozenset({EventType.TASK_FAILED})),)))
     before = {name: pod.uid for name, pod in world.pods.items()}
     world.exits("trainer-0", 0)
     world.exits("trainer-1", 7)

@@ -10,7 +10,7 @@ from msgspec.structs import replace as with_
 from kit.engine_jobs import batch, volcano
 from kit.engine_world import World, started
 from shoal.engine import Job, Policies, Role
-from shoal.engine.policies import After, GroupGate, GroupPlan, Hold, Opens, Retry, WhenShut, WishGate
+from shoal.engine.policies import After, ExternalGate, GroupGate, GroupPlan, Hold, Opens, Retry, WhenShut
 
 
 def staged(after: After, *, size: int = 2) -> World:
@@ -58,7 +58,7 @@ def test_ready_is_more_than_running_and_success_counts_as_either():
 
 def test_the_door_says_whom_it_waits_for():
     world = staged(After(("first", "other")))
-    assert {door.role: door.sentence for door in world.steps[-1].doors} == {
+    assert {gate_status.role: gate_status.message for gate_status in world.steps[-1].gate_statuses} == {
         "first": "",
         "other": "",
         "last": "last waits for first, other",
@@ -101,9 +101,9 @@ def test_each_role_may_have_a_group_of_its_own():
 
 
 def test_a_gate_that_takes_back_what_it_gave_holds_the_job():
-    gate = WishGate(open=True, when_shut=WhenShut.HOLD)
+    gate = ExternalGate(open=True, when_closed=WhenShut.HOLD)
     policies = Policies(gates=(gate,), hold=Hold())
-    world = started(Job("u", "j", (Role("a", 2, retry=Retry.word("ddddf")),), policies))
+    world = started(Job("u", "j", (Role("a", 2, retry=Retry.from_letters("ddddf")),), policies))
     shut = replace(policies, gates=(replace(gate, open=False),))
     world.edit(lambda job: replace(job, policies=shut))
     world.settle()
@@ -115,9 +115,9 @@ def test_a_gate_that_takes_back_what_it_gave_holds_the_job():
 
 
 def test_a_key_that_others_turn_opens_the_gate():
-    world = World(replace(batch(), policies=replace(batch().policies, gates=(WishGate(key="queue"),))))
+    world = World(replace(batch(), policies=replace(batch().policies, gates=(ExternalGate(key="queue"),))))
     world.settle()
     assert world.pods == {}
-    world.opened.add("queue")
+    world.open_gates.add("queue")
     world.settle()
     assert len(world.pods) == 2

@@ -8,7 +8,7 @@ from pathlib import Path
 from string import Formatter
 
 import shoal
-from shoal.engine import Happening
+from shoal.engine import EventType
 from shoal.engine.messages import CATALOG as ENGINE
 from shoal.engine.messages import cause_of
 from shoal.engine.types import Event
@@ -47,7 +47,7 @@ def test_a_code_is_emitted_with_what_its_text_shows() -> None:
 
 
 def test_every_event_is_a_cause() -> None:
-    texts = [ENGINE.text(cause_of(Event(kind, NOW, "w", 1, code=3))) for kind in Happening if kind is not Happening.ANY]
+    texts = [ENGINE.text(cause_of(Event(kind, NOW, "w", 1, code=3))) for kind in EventType if kind is not EventType.ANY]
     assert "w-1 failed with code 3" in texts
     assert len(set(texts)) == len(texts)
 

@@ -9,11 +9,11 @@ import pytest
 from kit.engine_jobs import LATE, batch, paused, t9
 from kit.engine_world import World, started
 from shoal.engine import Stage
-from shoal.engine.policies import Keep
+from shoal.engine.policies import KeepPods
 
 
 def test_the_deadline_ends_the_job_at_the_very_second():
-    world = started(t9(deadline=60, clean=Keep.ALL))
+    world = started(t9(deadline=60, clean=KeepPods.ALL))
     step = world.settle()
     assert step.wake_at == world.now + timedelta(seconds=60)
     world.tick(59)
@@ -58,10 +58,10 @@ def test_an_open_run_that_never_got_all_its_bodies_has_no_deadline_yet():
 
 @pytest.mark.parametrize(
     ("clean", "left"),
-    [(Keep.ALL, [0, 1, 2]), (Keep.FINISHED, [0, 1]), (Keep.NONE, [])],
+    [(KeepPods.ALL, [0, 1, 2]), (KeepPods.FINISHED, [0, 1]), (KeepPods.NONE, [])],
     ids=["all stay", "finished stay", "none stays"],
 )
-def test_the_end_leaves_what_the_clean_up_keeps(clean: Keep, left: list[int]):
+def test_the_end_leaves_what_the_clean_up_keeps(clean: KeepPods, left: list[int]):
     world = started(t9(3, clean=clean))
     world.exits("worker-1", 1)
     world.settle()

@@ -7,39 +7,39 @@ from msgspec.structs import replace as with_
 
 from kit.engine_jobs import FAILED
 from kit.engine_world import World, started
-from shoal.engine import Container, Job, Nature, Policies, Role, Stage, Trigger
+from shoal.engine import ContainerState, FailureClass, Job, Policies, Role, Stage, Trigger
 from shoal.engine.policies import (
     ALL,
     Bound,
-    Budget,
-    Claim,
-    Classify,
+    BudgetScope,
+    BudgetUnit,
     Completion,
-    Ending,
-    Judged,
+    CompletionRule,
+    CountCondition,
+    DecisiveContainer,
+    FailurePolicy,
+    FailureRule,
+    PodEndPolicy,
     Ready,
     Retry,
-    Rule,
-    Scope,
+    RetryBudget,
     Tally,
-    Unit,
-    When,
     WhenEmpty,
 )
 
 
 def job(size: int = 3, *, minimum: int | None = None, **policies: object) -> Job:
-    role = Role("w", size, minimum=minimum, retry=Retry.word("dcddf"))
+    role = Role("w", size, minimum=minimum, retry=Retry.from_letters("dcddf"))
     return Job("u", "j", (role,), Policies(**policies))
 
 
 def restarted(world: World, name: str, times: int, code: int = 0) -> None:
-    world.pods[name] = with_(world.pods[name], containers=(Container("python", restarts=times, last_code=code),))
+    world.pods[name] = with_(world.pods[name], containers=(ContainerState("python", restarts=times, last_code=code),))
 
 
 @pytest.mark.parametrize(("restarts", "ends"), [((1, 1), False), ((2, 1), True)], ids=["permitted", "too many"])
 def test_restarts_in_place_beyond_the_budget_fail_the_job(restarts: tuple[int, int], ends: bool):
-    budget = Budget(Unit.CONTAINERS, Scope.JOB, 2, when_empty=WhenEmpty.FAIL, outcome=FAILED)
+    budget = RetryBudget(BudgetUnit.CONTAINERS, BudgetScope.JOB, 2, when_empty=WhenEmpty.FAIL, outcome=FAILED)
     world = started(job(2, budgets=(budget,)))
     for index, times in enumerate(restarts):
         restarted(world, f"w-{index}", times)
@@ -50,7 +50,7 @@ def test_restarts_in_place_beyond_the_budget_fail_the_job(restarts: tuple[int, i
 
 
 def test_the_job_takes_the_code_of_whoever_restarted_most_often():
-    budget = Budget(Unit.CONTAINERS, Scope.JOB, 2, when_empty=WhenEmpty.FAIL, outcome=FAILED)
+    budget = RetryBudget(BudgetUnit.CONTAINERS, BudgetScope.JOB, 2, when_empty=WhenEmpty.FAIL, outcome=FAILED)
     world = started(job(2, budgets=(budget,)))
     restarted(world, "w-0", 1, code=3)
     restarted(world, "w-1", 2, code=9)
@@ -65,10 +65,10 @@ def test_the_job_takes_the_code_of_whoever_restarted_most_often():
     ids=["transient", "other", "the kubelet restarts it", "it succeeded"],
 )
 def test_a_judged_container_may_end_while_a_sidecar_runs_on(in_place: bool, code: int, expected: str):
-    ending = Ending(judged=Judged.NAMED, container="python", while_running=True)
-    rules = (Rule(Nature.TRANSIENT, codes=frozenset({137})), Rule(Nature.PERMANENT))
-    world = started(job(1, ending=ending, classify=Classify(rules)))
-    containers = (Container("python", code=code), Container("side"))
+    ending = PodEndPolicy(decisive_container=DecisiveContainer.NAMED, container="python", while_running=True)
+    rules = (FailureRule(FailureClass.TRANSIENT, codes=frozenset({137})), FailureRule(FailureClass.PERMANENT))
+    world = started(job(1, ending=ending, classify=FailurePolicy(rules)))
+    containers = (ContainerState("python", code=code), ContainerState("side"))
     world.pods["w-0"] = with_(world.pods["w-0"], containers=containers, restarts_in_place=in_place)
     world.settle()
 
@@ -76,7 +76,7 @@ def test_a_judged_container_may_end_while_a_sidecar_runs_on(in_place: bool, code
 
 
 def test_a_job_is_ready_with_its_minimum_and_may_fall_back():
-    ready = Ready((Claim(Tally.RUNNING, "w", at_least=Bound.MIN),), sticky=False)
+    ready = Ready((CountCondition(Tally.RUNNING, "w", at_least=Bound.MIN),), sticky=False)
     world = World(job(3, minimum=2, ready=ready))
     world.settle()
     stages = []
@@ -92,7 +92,7 @@ def test_a_job_is_ready_with_its_minimum_and_may_fall_back():
 
 
 def test_a_job_that_can_no_longer_reach_its_minimum_fails():
-    too_few = When((Claim(Tally.ABLE, "w", below=Bound.MIN),), FAILED)
+    too_few = CompletionRule((CountCondition(Tally.ABLE, "w", below=Bound.MIN),), FAILED)
     world = started(job(3, minimum=2, completion=Completion((too_few,))))
     world.exits("w-0", 1)
     world.settle()
@@ -104,7 +104,7 @@ def test_a_job_that_can_no_longer_reach_its_minimum_fails():
 
 
 def test_a_claim_on_the_size_of_nothing_never_holds():
-    done = When((Claim(Tally.DONE, ALL, Bound.SIZE),), FAILED)
+    done = CompletionRule((CountCondition(Tally.DONE, ALL, Bound.SIZE),), FAILED)
     world = started(job(0, completion=Completion((done,))))
 
     assert world.state.run.is_open

@@ -10,8 +10,8 @@ from msgspec.structs import replace as with_
 
 from kit.engine_jobs import batch, replica_set, resized
 from kit.engine_world import T0, World, started
-from shoal.engine import Body, Phase, Stage
-from shoal.engine.unindexed_pods import reluctance
+from shoal.engine import ObservedPod, PodPhase, Stage
+from shoal.engine.unindexed_pods import deletion_rank
 
 
 def living(world: World) -> list[str]:
@@ -46,7 +46,7 @@ def test_a_failed_index_is_tried_again_under_the_same_index():
     world.exits(living(world)[0], 1)
     world.settle()
 
-    assert [(pod.index, pod.phase) for pod in world.pods.values()] == [(0, Phase.FAILED), (0, Phase.PENDING)]
+    assert [(pod.index, pod.phase) for pod in world.pods.values()] == [(0, PodPhase.FAILED), (0, PodPhase.PENDING)]
     assert world.state.charged == 1
 
 
@@ -72,17 +72,17 @@ def test_a_replica_set_ignores_what_finished_and_makes_another():
 def test_shrinking_takes_the_ones_easiest_to_lose():
     world = started(replica_set(3))
     names = sorted(world.pods)
-    world.pods[names[0]] = with_(world.pods[names[0]], phase=Phase.PENDING, ready=False, node="")
+    world.pods[names[0]] = with_(world.pods[names[0]], phase=PodPhase.PENDING, ready=False, node="")
     world.edit(lambda job: resized(job, main=2))
     world.settle()
 
     assert sorted(world.pods) == names[1:]
 
 
-BASE = Body("u", "p", "r", None, node="n", phase=Phase.RUNNING, ready=True, ready_since=T0, created=T0)
+BASE = ObservedPod("u", "p", "r", None, node="n", phase=PodPhase.RUNNING, ready=True, ready_since=T0, created=T0)
 EASIER = {
     "unassigned": {"node": ""},
-    "pending": {"phase": Phase.PENDING},
+    "pending": {"phase": PodPhase.PENDING},
     "not ready": {"ready": False},
     "cheaper": {"deletion_cost": -1},
     "ready for a shorter time": {"ready_since": T0 + timedelta(seconds=5)},
@@ -92,8 +92,8 @@ EASIER = {
 
 @pytest.mark.parametrize("case", EASIER)
 def test_a_member_is_easier_to_lose_when_it_is(case: str):
-    assert reluctance(with_(BASE, **EASIER[case])) < reluctance(BASE)
+    assert deletion_rank(with_(BASE, **EASIER[case])) < deletion_rank(BASE)
 
 
 def test_a_member_on_a_crowded_node_is_easier_to_lose():
-    assert reluctance(BASE, crowd=3) < reluctance(BASE, crowd=1)
+    assert deletion_rank(BASE, crowd=3) < deletion_rank(BASE, crowd=1)

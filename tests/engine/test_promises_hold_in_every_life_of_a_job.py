@@ -24,7 +24,7 @@ def test_promises_hold_in_every_life_of_a_job(kind: str, life: list[Move]):
         play(world, move)
 
     rest = world.settle()
-    assert (rest.writes, rest.again) == ((), False)
+    assert (rest.writes, rest.requeue) == ((), False)
     assert world.step().state is rest.state  # nothing to store
     if world.state.is_ended:
         assert leftovers(world.job, world.state, world.observed()) == []

@@ -10,15 +10,15 @@ from msgspec.structs import replace as with_
 
 from kit.engine_jobs import FAILED, SUCCEEDED, volcano
 from kit.engine_world import World, started
-from shoal.engine import Action, Command, Happening, Intent, Job, Role, Signal, SignalKind, Stage
-from shoal.engine.policies import Budget, Reaction, Retry, Scope, Unit, WhenEmpty
+from shoal.engine import Action, Command, EventType, Intent, Job, Role, Signal, SignalKind, Stage
+from shoal.engine.policies import BudgetScope, BudgetUnit, Reaction, Retry, RetryBudget, WhenEmpty
 
-LOST, DEAD = frozenset({Happening.TASK_LOST}), frozenset({Happening.TASK_FAILED})
+LOST, DEAD = frozenset({EventType.TASK_LOST}), frozenset({EventType.TASK_FAILED})
 
 
 def job(*reactions: Reaction, own: tuple[Reaction, ...] = (), **changes: object) -> Job:
-    role = Role("w", 4, retry=Retry.word("ddddf"), reactions=own, partition_size=2)
-    return replace(volcano(role, Role("x", 1, retry=Retry.word("ddddf")), reactions=reactions), **changes)
+    role = Role("w", 4, retry=Retry.from_letters("ddddf"), reactions=own, partition_size=2)
+    return replace(volcano(role, Role("x", 1, retry=Retry.from_letters("ddddf")), reactions=reactions), **changes)
 
 
 def renewed(world: World, before: dict[str, str]) -> list[str]:
@@ -50,7 +50,7 @@ CHOICES = {
     "own list silent": ((Reaction(Action.RESTART_ROLE, DEAD),), (Reaction(Action.RESTART_TASK, LOST),), 4),
     "event before code": ((Reaction(Action.RESTART_ROLE, code=3), Reaction(Action.RESTART_TASK, DEAD)), (), ["w-1"]),
     "exit code": ((Reaction(Action.RESTART_ROLE, code=4), Reaction(Action.RESTART_TASK, code=3)), (), ["w-1"]),
-    "any": ((Reaction(Action.RESTART_TASK, frozenset({Happening.ANY})),), (), ["w-1"]),
+    "any": ((Reaction(Action.RESTART_TASK, frozenset({EventType.ANY})),), (), ["w-1"]),
     "nobody": ((Reaction(Action.RESTART_TASK, LOST),), (), []),
 }
 
@@ -124,7 +124,7 @@ def test_a_delayed_reaction_lapses_when_the_member_runs_again():
 
 
 def test_a_body_that_stays_pending_is_restarted_after_its_time():
-    world = World(job(Reaction(Action.RESTART_TASK, frozenset({Happening.TASK_PENDING}), after_seconds=60)))
+    world = World(job(Reaction(Action.RESTART_TASK, frozenset({EventType.TASK_PENDING}), after_seconds=60)))
     step = world.settle()
     assert step.wake_at == world.now + timedelta(seconds=60)
     world.run("w-0", "w-1", "w-2", "x-0")
@@ -136,8 +136,8 @@ def test_a_body_that_stays_pending_is_restarted_after_its_time():
 
 
 def test_containers_that_restarted_too_often_raise_an_event_once():
-    budget = Budget(Unit.CONTAINERS, Scope.ROLE, 2, when_empty=WhenEmpty.EVENT)
-    world = started(job(Reaction(Action.RESTART_ROLE, frozenset({Happening.ROLE_EXHAUSTED}))))
+    budget = RetryBudget(BudgetUnit.CONTAINERS, BudgetScope.ROLE, 2, when_empty=WhenEmpty.EVENT)
+    world = started(job(Reaction(Action.RESTART_ROLE, frozenset({EventType.ROLE_EXHAUSTED}))))
     world.edit(lambda job: replace(job, roles=(replace(job.roles[0], budget=budget), job.roles[1])))
     world.exits("w-0", 0)
     pod = world.pods["w-1"]
@@ -151,9 +151,9 @@ def test_containers_that_restarted_too_often_raise_an_event_once():
 
 @pytest.mark.parametrize(
     ("kind", "event"),
-    [(SignalKind.STORE_LOST, Happening.STORE_LOST), (SignalKind.ROUND_CLOSED, Happening.ROUND_CLOSED)],
+    [(SignalKind.STORE_LOST, EventType.STORE_LOST), (SignalKind.ROUND_CLOSED, EventType.ROUND_CLOSED)],
 )
-def test_a_signal_from_inside_restarts_the_run_once(kind: SignalKind, event: Happening):
+def test_a_signal_from_inside_restarts_the_run_once(kind: SignalKind, event: EventType):
     world = started(job(Reaction(Action.RESTART_RUN, frozenset({event}))))
     world.signals.append(Signal(kind, "round-1"))
     world.settle()
@@ -164,7 +164,7 @@ def test_a_signal_from_inside_restarts_the_run_once(kind: SignalKind, event: Hap
 
 
 def test_a_group_that_is_done_inside_completes_the_job():
-    world = started(job(Reaction(Action.COMPLETE, frozenset({Happening.GROUP_DONE}), outcome=SUCCEEDED)))
+    world = started(job(Reaction(Action.COMPLETE, frozenset({EventType.GROUP_DONE}), outcome=SUCCEEDED)))
     world.signals.append(Signal(SignalKind.GROUP_DONE, "round-1"))
     world.settle()
 
@@ -172,7 +172,7 @@ def test_a_group_that_is_done_inside_completes_the_job():
 
 
 def test_a_group_in_an_unknown_state_is_an_event_until_it_recovers():
-    world = started(job(Reaction(Action.HOLD, frozenset({Happening.GROUP_UNKNOWN}))))
+    world = started(job(Reaction(Action.HOLD, frozenset({EventType.GROUP_UNKNOWN}))))
     world.groups[""] = with_(world.groups[""], unknown=True)
     world.settle()
 

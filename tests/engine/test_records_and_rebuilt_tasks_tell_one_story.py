@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 
 from kit.engine_strategies import JOBS, LIVES, Move, happen, summary
 from kit.engine_world import World
-from shoal.engine import bare
+from shoal.engine import compact_state
 
 
 @pytest.mark.parametrize("kind", ["training job", "volcano", "batch by index"])
@@ -24,7 +24,7 @@ def test_records_and_rebuilt_tasks_tell_one_story(kind: str, life: list[Move]):
         for world in (kept, rebuilt):
             happen(world, move)
             world.settle()
-        rebuilt.state = bare(rebuilt.state, rebuilt.job.policies.embodiment.memory)
+        rebuilt.state = compact_state(rebuilt.state, rebuilt.job.policies.pod_policy.memory)
         rebuilt.settle()
 
     assert summary(rebuilt) == summary(kept)

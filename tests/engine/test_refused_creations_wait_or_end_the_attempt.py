@@ -8,7 +8,7 @@ import pytest
 
 from kit.engine_jobs import fc_role, framework
 from kit.engine_world import World, started
-from shoal.engine import Body, Delete, Refused, Stage, TaskRef
+from shoal.engine import Delete, ObservedPod, Refused, Stage, TaskRef
 
 REF = TaskRef("a", 0)
 
@@ -69,7 +69,7 @@ def test_a_body_that_is_never_seen_is_given_up_after_the_creation_time_out():
 
 def test_a_foreign_body_under_the_name_is_left_alone_and_waited_for():
     world = World(framework(fc_role("a", 1)))
-    world.pods["a-0"] = Body("foreign", "a-0", "a", 0, owned=False)
+    world.pods["a-0"] = ObservedPod("foreign", "a-0", "a", 0, owned=False)
     assert world.settle().writes == ()
     assert world.story() == {"a-0": "waiting 0"}
     del world.pods["a-0"]

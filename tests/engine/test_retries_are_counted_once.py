@@ -12,31 +12,38 @@ from msgspec.structs import replace
 
 from kit.engine_jobs import batch, fc_role, framework, retry, t9
 from kit.engine_world import World, started
-from shoal.engine import Nature, NoticeKind, Outcome, Stage, advance
-from shoal.engine.policies import Answer, ExponentialDelay, Retry, UniformDelay
+from shoal.engine import FailureClass, NoticeKind, Outcome, Stage, advance
+from shoal.engine.policies import ExponentialDelay, Retry, RetryDecision, UniformDelay
 
-NATURES = [Nature.OK, Nature.TRANSIENT, Nature.UNKNOWN, Nature.PERMANENT, Nature.LOST, Nature.CONFLICT]
+NATURES = [
+    FailureClass.OK,
+    FailureClass.TRANSIENT,
+    FailureClass.UNKNOWN,
+    FailureClass.PERMANENT,
+    FailureClass.LOST,
+    FailureClass.CONFLICT,
+]
 
 WORDS = {
     "fancy": (retry(True, 1), "dfcdff"),
     "plain": (retry(False, 1), "dccccc"),
     "fancy for ever": (retry(True, -2), "cfcdff"),
     "plain for ever": (retry(False, -2), "cccccc"),
-    "never": (Retry.word("ddddf"), "ddddfd"),
-    "by exit code": (Retry.word("dcddf"), "dcddfc"),
+    "never": (Retry.from_letters("ddddf"), "ddddfd"),
+    "by exit code": (Retry.from_letters("dcddf"), "dcddfc"),
 }
 
 
 @pytest.mark.parametrize("word", WORDS)
 def test_a_retry_word_answers_each_nature(word: str):
     policy, letters = WORDS[word]
-    assert "".join(policy.answer(Outcome(nature)).value for nature in NATURES) == letters
+    assert "".join(policy.decide(Outcome(nature)).value for nature in NATURES) == letters
 
 
 @pytest.mark.parametrize("word", WORDS)
 def test_no_retry_answers_a_final_outcome(word: str):
     policy, _ = WORDS[word]
-    assert {policy.answer(Outcome(nature, final=True)) for nature in NATURES} == {Answer.DONE}
+    assert {policy.decide(Outcome(nature, final=True)) for nature in NATURES} == {RetryDecision.DONE}
 
 
 def exhausted(world: World, name: str, code: int, limit: int = 9) -> int:
@@ -118,7 +125,7 @@ def test_a_random_delay_lies_in_its_bounds_and_depends_on_the_nonce_alone(nonce:
     world.delete_anchor()
     world.step()
     world.reap()
-    outcome = Outcome(Nature.CONFLICT, 201)
+    outcome = Outcome(FailureClass.CONFLICT, 201)
     state = replace(world.state, run=replace(world.state.run, outcome=outcome))
     observed = replace(world.observed(), nonce=nonce)
     delays = {advance(world.job, state, observed, world.now).state.run.delay_seconds for _ in range(2)}
@@ -155,7 +162,7 @@ def test_where_failures_are_counted_the_one_too_many_fails_the_job():
 
 
 def test_an_exponential_delay_doubles_and_is_kept_in_the_ledger():
-    job = t9(1, minimum=1, retry=Retry.word("dcddf", ExponentialDelay(10, 25)), backoff=9)
+    job = t9(1, minimum=1, retry=Retry.from_letters("dcddf", ExponentialDelay(10, 25)), backoff=9)
     world = started(job)
     waits = []
     for _ in range(3):

@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shoal.engine import Job, Policies, Role, indexes, ranges
+from shoal.engine import Job, Policies, Role, format_ranges, parse_ranges
 from shoal.engine.policies import WeightedSize
-from shoal.engine.scaling import allocate
+from shoal.engine.scaling import target_sizes
 
 
 def shared(total: int, *roles: tuple[str, int, int]) -> list[int]:
     job = Job("u", "j", tuple(Role(n, size=s, weight=w) for n, w, s in roles), Policies(size=WeightedSize(total)))
-    return list(allocate(job).values())
+    return list(target_sizes(job).values())
 
 
 A2B1 = (("a", 2, 1), ("b", 1, 1))
@@ -52,8 +52,8 @@ def test_one_more_adds_exactly_one_and_takes_from_nobody(total: int, weights: li
 
 @given(st.sets(st.integers(0, 300)))
 def test_index_ranges_are_read_as_written(numbers: set[int]):
-    assert indexes(ranges(numbers), most=len(numbers)) == tuple(sorted(numbers))
+    assert parse_ranges(format_ranges(numbers), most=len(numbers)) == tuple(sorted(numbers))
 
 
 def test_ranges_are_short():
-    assert ranges([0, 1, 2, 3, 7, 9, 10]) == "0-3,7,9-10"
+    assert format_ranges([0, 1, 2, 3, 7, 9, 10]) == "0-3,7,9-10"

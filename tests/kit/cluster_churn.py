@@ -20,11 +20,11 @@ from dataclasses import dataclass, field, replace
 from kit.planner_board import GPU, RACK, Board
 from shoal.kube.objects import Key
 from shoal.scheduler.planner.cache import ClusterView
-from shoal.scheduler.planner.gang import Members
-from shoal.scheduler.planner.gang_types import Group, Phase, Queue
+from shoal.scheduler.planner.gang import Gang
+from shoal.scheduler.planner.gang_types import PodGroup, PodGroupPhase, Queue
 from shoal.scheduler.planner.plan_types import Plan
 from shoal.scheduler.planner.planner import plan
-from shoal.scheduler.planner.snapshot_types import Node, Pod, State
+from shoal.scheduler.planner.snapshot_types import Node, Pod, PodState
 
 CYCLES = 100
 RETOLD_EVERY = 7
@@ -34,7 +34,7 @@ STREAM_ROUNDS = 200
 STREAM_SECONDS = 200
 HOLD_SECONDS = 30
 
-Arrival = tuple[Group, list[Pod]]
+Arrival = tuple[PodGroup, list[Pod]]
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class Life:
             self.view.set_pod(pod)
 
     def finish(self) -> None:
-        running = [m for m in self.view.groups.values() if m.sitting and m.is_whole]
+        running = [m for m in self.view.groups.values() if m.placed and m.is_whole]
         if running:
             self.board.finishes(self.rng.choice(sorted(running, key=lambda m: m.key)).key.name)
 
@@ -111,7 +111,7 @@ class Life:
         """The job makes the pod anew, if the job is still there."""
         members = self.view.groups.get(pod.group)
         if members is not None and members.known:
-            fresh = replace(pod, node="", state=State.PENDING, uid=pod.uid + "'", since=0.0, devices=())
+            fresh = replace(pod, node="", state=PodState.PENDING, uid=pod.uid + "'", since=0.0, devices=())
             self.view.set_pod(fresh)
 
     def pass_time(self) -> None:
@@ -122,25 +122,25 @@ class Life:
         """Bound pods run or were refused; leaving ones are gone and, unless their job was to shrink, made anew."""
         view = self.view
         for pod in sorted(view.pods.values(), key=lambda pod: pod.key):
-            if pod.state is State.BOUND and self.rng.random() < 0.05:
-                view.set_pod(replace(pod, node="", state=State.PENDING, devices=()))
-            elif pod.state is State.BOUND:
-                view.set_pod(replace(pod, state=State.RUNNING))
-            elif pod.state is State.RELEASING:
+            if pod.state is PodState.BOUND and self.rng.random() < 0.05:
+                view.set_pod(replace(pod, node="", state=PodState.PENDING, devices=()))
+            elif pod.state is PodState.BOUND:
+                view.set_pod(replace(pod, state=PodState.RUNNING))
+            elif pod.state is PodState.RELEASING:
                 view.remove_pod(pod.key)
                 if pod.key not in self.shrunk:
                     self.again(pod)
         for members in list(view.groups.values()):
             group = members.group
             # Binds were refused before the gang was whole: what the plan took for a start was none.
-            if group.ran and members.sitting and members.ready < group.min_member and members.key not in self.whole:
-                view.set_group(replace(group, ran=False, phase=Phase.INQUEUE))
+            if group.ran and members.placed and members.ready < group.min_member and members.key not in self.whole:
+                view.set_group(replace(group, ran=False, phase=PodGroupPhase.INQUEUE))
 
     # One cycle, and what must hold after it
 
     def cycle(self) -> Plan:
         view = self.view
-        before = {k: len(m.sitting) for k, m in view.groups.items()}
+        before = {k: len(m.placed) for k, m in view.groups.items()}
         held = {name: dict(account.allocated) for name, account in view.accounts.items()}
         made = plan(view, self.board.now)
         if self.cycles % RETOLD_EVERY == 0:
@@ -175,26 +175,28 @@ class Life:
     def check_gangs(self, made: Plan, before: dict[Key, int]) -> None:
         touched = {self.view.pods[e.pod].group for e in made.evictions} | {s.group for s in made.shrinks}
         for k, members in self.view.groups.items():
-            now, least = len(members.sitting), members.group.min_member
+            now, least = len(members.placed), members.group.min_member
             if not before.get(k):
                 assert now == 0 or members.is_whole, f"{k} newly stands half placed"
             if k in touched and before[k] >= least:
                 assert now == 0 or members.is_whole, f"{k} was left broken"
             if 0 < now < least and not members.group.ran:
-                since = min(pod.since for pod in members.sitting.values())
+                since = min(pod.since for pod in members.placed.values())
                 assert self.board.now - since < HOLD_SECONDS, f"{k} holds nodes without running"
 
     def check_closeness(self) -> None:
         for k, members in self.view.groups.items():
             closeness = members.group.closeness
             if closeness is not None and closeness.hard:
-                nodes = {pod.node for pod in members.sitting.values()}
-                racks = {node.labels[RACK] for node in self.view.room.nodes if node is not None and node.name in nodes}
+                nodes = {pod.node for pod in members.placed.values()}
+                racks = {
+                    node.labels[RACK] for node in self.view.resources.nodes if node is not None and node.name in nodes
+                }
                 assert len(racks) <= 1, f"{k} must be in one rack and is in {racks}"
 
     def check_room(self) -> None:
-        for name, row in self.view.room.rows.items():
-            node, pods = self.view.room.nodes[row], self.view.pods_on(name)
+        for name, row in self.view.resources.rows.items():
+            node, pods = self.view.resources.nodes[row], self.view.pods_on(name)
             assert node is not None
             for resource, whole in node.allocatable.items():
                 used = sum(pod.requests.get(resource, 0) for pod in pods)
@@ -243,7 +245,7 @@ class Life:
             self.board.now += STREAM_SECONDS
             self.settle()
             self.cycle()
-            ended = [m for m in view.groups.values() if m.sitting and m.is_whole and self.is_over(m, first)]
+            ended = [m for m in view.groups.values() if m.placed and m.is_whole and self.is_over(m, first)]
             for members in sorted(ended, key=lambda m: m.key):
                 self.board.finishes(members.key.name)
             if not self.stuck(first):
@@ -264,44 +266,44 @@ class Life:
             closeness=None,
             queue=self.rng.choice(queues),
             priority=0,
-            phase=Phase.PENDING,
+            phase=PodGroupPhase.PENDING,
             inqueue_since=None,
             min_resources={name: amount for name, amount in pod.requests.items() if name != "pods"},
         )
         self.view.set_group(group)
         self.view.set_pod(pod)
 
-    def is_over(self, members: Members, first: float) -> bool:
+    def is_over(self, members: Gang, first: float) -> bool:
         """Gangs from before the stream end at once, those of it after a while: not all at the same time."""
-        since = min(pod.since for pod in members.sitting.values())
+        since = min(pod.since for pod in members.placed.values())
         age = self.board.now - since
         return members.group.created < first or age >= STREAM_SECONDS * self.rng.randint(1, 4)
 
     def stuck(self, first: float) -> list[str]:
-        old = [m for m in self.view.groups.values() if m.group.created <= first and m.waiting and not m.sitting]
-        return [m.key.name for m in old if m.key.name[0] == "g" and not m.lack() and self.runs_alone(m)]
+        old = [m for m in self.view.groups.values() if m.group.created <= first and m.waiting and not m.placed]
+        return [m.key.name for m in old if m.key.name[0] == "g" and not m.missing() and self.runs_alone(m)]
 
     def drain(self) -> None:
         """All nodes are back and whoever runs ends: the next have their turn, until nobody is left who ever could."""
         self.return_nodes()
         for _ in range(3 * len(self.view.groups) + 20):
-            for members in [m for m in self.view.groups.values() if m.sitting and m.is_whole]:
+            for members in [m for m in self.view.groups.values() if m.placed and m.is_whole]:
                 self.board.finishes(members.key.name)
             self.pass_time()
             self.cycle()
             if not any(members.waiting for members in self.view.groups.values()):
                 return
-        waiting = [m for m in self.view.groups.values() if m.waiting and not m.lack()]
+        waiting = [m for m in self.view.groups.values() if m.waiting and not m.missing()]
         stuck = [members.key.name for members in waiting if self.runs_alone(members)]
         assert not stuck, f"{stuck} never ran"
 
-    def runs_alone(self, members: Members) -> bool:
+    def runs_alone(self, members: Gang) -> bool:
         alone = Board(**self.world.settings)
         for queue in self.world.queues:
             alone.view.set_queue(queue)
         for number in range(self.world.nodes):
             alone.view.set_node(self.world.node(number))
-        alone.view.set_group(replace(members.group, phase=Phase.INQUEUE))
+        alone.view.set_group(replace(members.group, phase=PodGroupPhase.INQUEUE))
         for pod in members.waiting.values():
             alone.view.set_pod(pod)
         return bool(plan(alone.view, self.board.now).binds)
@@ -314,15 +316,15 @@ def decides(made: Plan, before: Plan) -> bool:
     return bool(made.binds or made.evictions or made.shrinks or turned or reserved)
 
 
-def all_run(members: Members) -> bool:
-    return all(pod.state is State.RUNNING for pod in members.sitting.values())
+def all_run(members: Gang) -> bool:
+    return all(pod.state is PodState.RUNNING for pod in members.placed.values())
 
 
 def retold(view: ClusterView, rng: random.Random) -> ClusterView:
     """The same cluster, told in another order."""
     fresh = ClusterView(view.settings)
     tell: list[Callable[[], None]] = []
-    tell += [lambda n=n: fresh.set_node(n) for n in view.room.nodes if n is not None]
+    tell += [lambda n=n: fresh.set_node(n) for n in view.resources.nodes if n is not None]
     tell += [lambda p=p: fresh.set_pod(p) for p in view.pods.values()]
     tell += [lambda m=m: fresh.set_group(m.group) for m in view.groups.values() if m.known and not m.lone]
     tell += [lambda q=q: fresh.set_queue(q) for q in view.queues.values()]

@@ -21,8 +21,8 @@ from shoal.kube.objects import Obj
 from shoal.local.cluster import HostConfig, Hosted, running
 from shoal.local.data_dir import DataFolder
 from shoal.node.sandbox.interface import Network
-from shoal.operator.embedded import JobLoop
-from shoal.scheduler.planner.gang_types import Settings as SchedulerSettings
+from shoal.operator.embedded import JobReconciler
+from shoal.scheduler.planner.gang_types import PlannerSettings as SchedulerSettings
 
 
 class RealWorld(World):
@@ -51,7 +51,7 @@ class RealWorld(World):
         self.pod_refusal: ApiError | None = None  # how the operator is answered when it makes a pod, while it is set
         self.hidden: set[str] = set()  # uids of pods the operator never hears of
         self.hosted: Hosted
-        self._loop: JobLoop
+        self._loop: JobReconciler
 
     def settings(self, config: Obj | None) -> Mapping[str, Any]:
         """Of every language, by name."""
@@ -75,7 +75,7 @@ class RealWorld(World):
         self.hosted = await self._stack.enter_async_context(running(self._data, config))
         self.look_at(self.hosted.cluster.machinery, self.hosted.cluster)
 
-    def _look_over(self, loop: JobLoop) -> None:
+    def _look_over(self, loop: JobReconciler) -> None:
         if loop._kind == self.dialect.kind:
             self._loop = loop
             meddle(loop, refusal=lambda: self.pod_refusal, hides=self.hidden.__contains__)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from kit.engine_jobs import batch, elastic, fc_role, framework, paused, replica_set, resized, t9, volcano
 from kit.engine_world import LOST_LEDGER, World
-from shoal.engine import Body, Command, Job, Refused, TaskRef
+from shoal.engine import Command, Job, ObservedPod, Refused, TaskRef
 from shoal.engine.policies import CompletionsSize, Memory, Rendezvous, WeightedSize
 
 
@@ -91,7 +91,7 @@ def happen(world: World, move: Move) -> None:
         world.edit(lambda job: replace(job, stop=job.stop or (job.name == "fw" and move.amount > 3)))
     elif move.what in ACCIDENTS:
         _accident(world, move)
-    elif move.what == "anchor" and world.anchor is not None and not world.anchor.leaving and move.amount > 3:
+    elif move.what == "anchor" and world.run_owner is not None and not world.run_owner.leaving and move.amount > 3:
         world.delete_anchor()
     elif move.what == "command" and world.job.policies.commands:
         words = sorted(world.job.policies.commands)
@@ -118,7 +118,7 @@ def _accident(world: World, move: Move) -> None:
     elif move.what == "lose":
         world.lost_creates.add(ref)
     elif move.what == "foreign" and str(ref) not in world.pods:
-        world.pods[str(ref)] = Body(
+        world.pods[str(ref)] = ObservedPod(
             f"foreign-{len(world.steps)}", str(ref), role.name, ref.index, owned=False, created=world.now
         )
     elif move.what == "stall" and world.pods:
@@ -127,7 +127,7 @@ def _accident(world: World, move: Move) -> None:
         world.tick(move.amount * 20)
 
 
-def _looks(pod: Body) -> tuple[object, ...]:
+def _looks(pod: ObservedPod) -> tuple[object, ...]:
     """An order that does not depend on uids, so that a script means the same in a world where somebody died."""
     return (pod.role, -1 if pod.index is None else pod.index, pod.phase.name, pod.leaving, pod.created, pod.name)
 
@@ -165,7 +165,7 @@ def _possible(job: Job) -> Job:
 
 def _tasks(world: World) -> dict[str, object]:
     """Records whole where the ledger is the record; else those that say something, and how many live."""
-    recorded = world.job.policies.embodiment.memory is Memory.RECORD
+    recorded = world.job.policies.pod_policy.memory is Memory.RECORD
     told: dict[str, object] = {}
     living = 0
     for role in world.state.roles:
@@ -184,14 +184,14 @@ def summary(world: World) -> dict[str, object]:
     outcome = state.run.outcome
     return {
         "run": (state.run.number, state.run.stage.name, state.run.intent),
-        "outcome": None if outcome is None else (outcome.nature, outcome.code, outcome.phrase, outcome.trigger),
+        "outcome": None if outcome is None else (outcome.failure_class, outcome.code, outcome.phrase, outcome.trigger),
         "charges": dict(state.charges),
         "tasks": _tasks(world),
         "counts": {role.name: (role.ok_count, role.bad_count) for role in state.roles},
         "pods": sorted(
             (pod.role, -1 if pod.index is None else pod.index, pod.phase.name) for pod in world.pods.values()
         ),
-        "anchor": world.anchor is not None,
+        "anchor": world.run_owner is not None,
         "groups": sorted(world.groups),
-        "companions": sorted(map(str, world.companions)),
+        "companions": sorted(map(str, world.owned_objects)),
     }

@@ -14,41 +14,41 @@ from msgspec.structs import replace
 
 from shoal.engine import (
     Accepted,
-    Anchor,
-    AnchorRef,
     Apply,
-    Body,
     Command,
     CommandRef,
-    CompanionRef,
-    Container,
+    ContainerState,
     Create,
     Created,
     Delete,
-    Free,
     Gone,
-    Group,
     GroupRef,
-    History,
     Job,
     JobState,
     Mark,
-    News,
     Observed,
-    Phase,
-    Receipt,
+    ObservedGroup,
+    ObservedObject,
+    ObservedPod,
+    ObservedRunOwner,
+    OwnedObjectRef,
+    PodPhase,
     Refused,
-    Seen,
+    RemoveFinalizer,
+    RunOwnerRef,
     Signal,
+    StateChange,
     Step,
+    StepHistory,
     TaskRef,
     TaskState,
     Write,
+    WriteResult,
     advance,
-    bare,
     check,
+    compact_state,
 )
-from shoal.engine.policies import Memory, Names
+from shoal.engine.policies import Memory, PodNames
 
 T0 = datetime(2026, 11, 16, 4, 0, tzinfo=UTC)
 LOST_LEDGER = -1
@@ -61,17 +61,17 @@ class World:
         self.state = JobState()  # the operator's own last ledger
         self.durable = JobState()  # the one that survives it
         self.lazy = False  # a ledger without a decision is not stored
-        self.pods: dict[str, Body] = {}
-        self.anchor: Anchor | None = None
-        self.groups: dict[str, Group] = {}
-        self.companions: dict[CompanionRef, Seen] = {}
+        self.pods: dict[str, ObservedPod] = {}
+        self.run_owner: ObservedRunOwner | None = None
+        self.groups: dict[str, ObservedGroup] = {}
+        self.owned_objects: dict[OwnedObjectRef, ObservedObject] = {}
         self.commands: list[Command] = []
         self.signals: list[Signal] = []
-        self.opened: set[str] = set()  # gates others have opened
-        self.receipts: list[Receipt] = []
+        self.open_gates: set[str] = set()  # gates others have opened
+        self.write_results: list[WriteResult] = []
         self.refusals: dict[TaskRef, Refused] = {}
         self.lost_creates: set[TaskRef] = set()  # answered with success, and gone before anybody sees them
-        self.history = History()
+        self.history = StepHistory()
         self.steps: list[Step] = []
         self.job_deleted = False
         self.admits = True  # groups are admitted as soon as they exist
@@ -81,14 +81,14 @@ class World:
 
     def observed(self) -> Observed:
         return Observed(
-            bodies=tuple(self.pods.values()),
-            anchor=self.anchor,
+            pods=tuple(self.pods.values()),
+            run_owner=self.run_owner,
             groups=dict(self.groups),
-            companions=dict(self.companions),
+            owned_objects=dict(self.owned_objects),
             commands=tuple(self.commands),
             signals=tuple(self.signals),
-            receipts=tuple(self.receipts),
-            opened=frozenset(self.opened),
+            write_results=tuple(self.write_results),
+            open_gates=frozenset(self.open_gates),
             nonce=f"nonce-{len(self.steps)}",
         )
 
@@ -104,12 +104,12 @@ class World:
         broken = check(self.job, before, step, observed, history, now=self.now)
         assert not broken, broken
         self.steps.append(step)
-        self.receipts = []
+        self.write_results = []
         if crash_after == LOST_LEDGER:
             self._crash(self.durable)
             return step
         self.state = step.state
-        if step.news > News.FACTS or not self.lazy:
+        if step.state_change > StateChange.FACTS or not self.lazy:
             self.durable = step.state
         for number, write in enumerate(step.writes):
             if number == crash_after:
@@ -120,25 +120,25 @@ class World:
         return step
 
     def _crash(self, stored: JobState) -> None:
-        self.receipts = []
+        self.write_results = []
         self.history.restarted()
-        self.state = bare(stored, self.job.policies.embodiment.memory)
+        self.state = compact_state(stored, self.job.policies.pod_policy.memory)
 
     def settle(self, *, reap: bool = True, limit: int = 60) -> Step:
         """Passes until nothing moves any more; leaving pods go away on their own."""
         for _ in range(limit):
             before = self._everything()
-            refused = any(isinstance(receipt, Refused) for receipt in self.receipts)  # tried again after a back-off
+            refused = any(isinstance(result, Refused) for result in self.write_results)  # tried again after a back-off
             step = self.step()
             if reap:
                 self.reap()
-            if not refused and not self.receipts and not step.again and before == self._everything():
+            if not refused and not self.write_results and not step.requeue and before == self._everything():
                 return step
         raise AssertionError(f"no rest after {limit} passes: {step.writes}")
 
     def _everything(self) -> tuple[object, ...]:
-        there = (dict(self.pods), dict(self.groups), dict(self.companions), tuple(self.commands))
-        return self.state, self.anchor, *there
+        there = (dict(self.pods), dict(self.groups), dict(self.owned_objects), tuple(self.commands))
+        return self.state, self.run_owner, *there
 
     # What writes do ---------------------------------------------------------------------------------------------
 
@@ -151,7 +151,7 @@ class World:
             self._delete(write)
         elif isinstance(write, Mark):
             self._edit(write.uid, marked=True)
-        elif isinstance(write, Free):
+        elif isinstance(write, RemoveFinalizer):
             self._free(write.uid)
 
     def _uid(self) -> str:
@@ -160,41 +160,41 @@ class World:
 
     def _create(self, write: Create) -> None:
         target, uid = write.target, self._uid()
-        if isinstance(target, AnchorRef):
-            if self.anchor is not None:
-                self.receipts.append(Refused(target, 409, "already exists"))
+        if isinstance(target, RunOwnerRef):
+            if self.run_owner is not None:
+                self.write_results.append(Refused(target, 409, "already exists"))
                 return
-            self.anchor = Anchor(uid, run=write.setting.run)
-            self.receipts.append(Created(target, uid))
+            self.run_owner = ObservedRunOwner(uid, run=write.build_context.run)
+            self.write_results.append(Created(target, uid))
             return
         assert isinstance(target, TaskRef)
         if target in self.refusals:
-            self.receipts.append(replace(self.refusals.pop(target), target=target))  # once
+            self.write_results.append(replace(self.refusals.pop(target), target=target))  # once
             return
-        random = self.job.policies.embodiment.names is Names.RANDOM
+        random = self.job.policies.pod_policy.names is PodNames.RANDOM
         name = f"{target}-{uid}" if random else str(target)
         if name in self.pods:
-            self.receipts.append(Refused(target, 409, "already exists"))
+            self.write_results.append(Refused(target, 409, "already exists"))
             return
         if target in self.lost_creates:
             self.lost_creates.discard(target)
         else:
             self.pods[name] = self._pod(name, uid, target, write)
-        self.receipts.append(Created(target, uid))
+        self.write_results.append(Created(target, uid))
 
-    def _pod(self, name: str, uid: str, target: TaskRef, write: Create) -> Body:
+    def _pod(self, name: str, uid: str, target: TaskRef, write: Create) -> ObservedPod:
         size = self.job.policies.size
-        counted = self.job.policies.embodiment.names is Names.RANDOM and not getattr(size, "indexed", False)
-        return Body(
+        counted = self.job.policies.pod_policy.names is PodNames.RANDOM and not getattr(size, "indexed", False)
+        return ObservedPod(
             uid,
             name,
             target.role,
             None if counted else target.index,
-            run=write.setting.run,
+            run=write.build_context.run,
             attempt=write.attempt,
             instance=write.instance,
             created=self.now,
-            finalizer=self.job.policies.embodiment.memory is Memory.FINALIZER,
+            finalizer=self.job.policies.pod_policy.memory is Memory.FINALIZER,
         )
 
     def _bring(self, write: Apply) -> None:
@@ -202,21 +202,23 @@ class World:
         if isinstance(target, GroupRef):
             old = self.groups.get(target.key)
             admitted = self.admits if old is None else old.admitted
-            asked = {} if old is None else {"asked": old.asked, "because": old.because}
-            self.groups[target.key] = Group(old.uid if old else uid, target.key, write.digest, admitted, **asked)
-        elif isinstance(target, CompanionRef):
-            self.companions[target] = Seen(uid, write.digest)
+            asked = {} if old is None else {"asked": old.asked, "reclaim_reason": old.reclaim_reason}
+            self.groups[target.key] = ObservedGroup(
+                old.uid if old else uid, target.key, write.digest, admitted, **asked
+            )
+        elif isinstance(target, OwnedObjectRef):
+            self.owned_objects[target] = ObservedObject(uid, write.digest)
 
     def _delete(self, write: Delete) -> None:
         target = write.target
         if isinstance(target, TaskRef):
             self._delete_pod(target, write)
-        elif isinstance(target, AnchorRef):
+        elif isinstance(target, RunOwnerRef):
             self._delete_anchor(write)
         elif isinstance(target, GroupRef):
             self.groups.pop(target.key, None)
-        elif isinstance(target, CompanionRef):
-            self.companions.pop(target, None)
+        elif isinstance(target, OwnedObjectRef):
+            self.owned_objects.pop(target, None)
         elif isinstance(target, CommandRef):
             self.commands = [command for command in self.commands if command.uid != target.uid]
         else:
@@ -229,19 +231,19 @@ class World:
                 (p for p in self.pods.values() if p.owned and (p.role, p.index) == (target.role, target.index)), None
             )
         if body is None:
-            self.receipts.append(Gone(target, write.uid))
+            self.write_results.append(Gone(target, write.uid))
         elif write.grace_seconds == 0 or (write.confirm and not write.uid):
             del self.pods[body.name]
-            self.receipts.append(Gone(target, write.uid))
+            self.write_results.append(Gone(target, write.uid))
         else:
             self.leave(body.name)
-            self.receipts.append(Accepted(target, write.uid))
+            self.write_results.append(Accepted(target, write.uid))
 
     def _delete_anchor(self, write: Delete) -> None:
-        if self.anchor is None or (write.uid and self.anchor.uid != write.uid):
-            self.receipts.append(Gone(write.target, write.uid))
+        if self.run_owner is None or (write.uid and self.run_owner.uid != write.uid):
+            self.write_results.append(Gone(write.target, write.uid))
             return
-        self.receipts.append(Accepted(write.target, write.uid))
+        self.write_results.append(Accepted(write.target, write.uid))
         self.delete_anchor()
 
     # What the world does ----------------------------------------------------------------------------------------
@@ -257,12 +259,12 @@ class World:
     def run(self, *names: str) -> None:
         for name in names or tuple(self.pods):
             pod = self.pods.get(name)
-            if pod is not None and pod.phase is Phase.PENDING and not pod.leaving:
-                self.pods[name] = replace(pod, phase=Phase.RUNNING, ip="10.0.0.1", node="n1", ready=True)
+            if pod is not None and pod.phase is PodPhase.PENDING and not pod.leaving:
+                self.pods[name] = replace(pod, phase=PodPhase.RUNNING, ip="10.0.0.1", node="n1", ready=True)
 
     def exits(self, name: str, code: int, **changes: object) -> None:
-        phase = Phase.FAILED if code else Phase.SUCCEEDED
-        ended = Container("python", code=code, finished=self.now)
+        phase = PodPhase.FAILED if code else PodPhase.SUCCEEDED
+        ended = ContainerState("python", code=code, finished=self.now)
         self.pods[name] = replace(self.pods[name], phase=phase, containers=(ended,), **changes)
 
     def leave(self, *names: str) -> None:
@@ -271,15 +273,17 @@ class World:
             if not self.pods[name].leaving:
                 self.pods[name] = replace(self.pods[name], leaving=True, leaving_since=self.now)
 
-    def ask(self, *names: str, because: str = "") -> None:
+    def ask(self, *names: str, reclaim_reason: str = "") -> None:
         """The scheduler asks for these pods and no others, as long as it is not told otherwise."""
         uids = tuple(self.pods[name].uid for name in names)
-        self.groups = {key: replace(group, asked=uids, because=because) for key, group in self.groups.items()}
+        self.groups = {
+            key: replace(group, asked=uids, reclaim_reason=reclaim_reason) for key, group in self.groups.items()
+        }
 
     def delete_anchor(self) -> None:
         """A foreground deletion: the pods leave first."""
-        assert self.anchor is not None
-        self.anchor = replace(self.anchor, leaving=True)
+        assert self.run_owner is not None
+        self.run_owner = replace(self.run_owner, leaving=True)
         self.leave(*(name for name, pod in self.pods.items() if pod.owned))
         self._collect()
 
@@ -291,8 +295,8 @@ class World:
         self._collect()
 
     def _collect(self) -> None:
-        if self.anchor is not None and self.anchor.leaving and not any(pod.owned for pod in self.pods.values()):
-            self.anchor = None
+        if self.run_owner is not None and self.run_owner.leaving and not any(pod.owned for pod in self.pods.values()):
+            self.run_owner = None
 
     def tick(self, seconds: float) -> None:
         self.now += timedelta(seconds=seconds)

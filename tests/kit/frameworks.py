@@ -10,9 +10,9 @@ from copy import deepcopy
 from typing import Any
 
 from kit.engine_world import World
-from shoal.dialects.framework import DIALECT, Settings, settings
+from shoal.dialects.framework import DIALECT, FrameworkSettings, settings
 from shoal.dialects.framework.crd import schema
-from shoal.engine import AnchorRef, Body, Create, JobState, Setting, Step, TaskRef
+from shoal.engine import BuildContext, Create, JobState, ObservedPod, RunOwnerRef, Step, TaskRef
 from shoal.kube.objects import Obj
 from shoal.kube.structural_schema import validate
 
@@ -75,12 +75,12 @@ def pod_of(
     """The pod the dialect makes for a task."""
     create = Create(
         TaskRef(role_name, index),
-        Setting(run=run, anchor=ANCHOR),
+        BuildContext(run=run, run_owner=ANCHOR),
         attempt=attempt,
         instance=instance,
         role_instance=role_instance,
     )
-    return DIALECT.render(manifest, create)
+    return DIALECT.build_pod(manifest, create)
 
 
 def stamped(pod: Obj, uid: str = "pod-uid", **status: Any) -> Obj:
@@ -103,7 +103,7 @@ def ended(name: str = "main", code: int = 0, **more: Any) -> Obj:
 class FrameworkWorld(World):
     """The engine's world around a manifest."""
 
-    def __init__(self, manifest: Obj, config: Settings = DEFAULTS) -> None:
+    def __init__(self, manifest: Obj, config: FrameworkSettings = DEFAULTS) -> None:
         self.manifest = manifest
         self.config = config
         self.told: list[Any] = []  # snapshots, in the order they were told
@@ -138,21 +138,21 @@ class FrameworkWorld(World):
     def status(self) -> Obj:
         return self.stored(self.state)
 
-    def _pod(self, name: str, uid: str, target: TaskRef, write: Create) -> Body:
-        body = DIALECT.body(stamped(DIALECT.render(self.manifest, write), uid), self.manifest)
+    def _pod(self, name: str, uid: str, target: TaskRef, write: Create) -> ObservedPod:
+        body = DIALECT.observe_pod(stamped(DIALECT.build_pod(self.manifest, write), uid), self.manifest)
         assert body is not None
         made = super()._pod(name, uid, target, write)
         assert (body.role, body.index, body.run, body.attempt) == (made.role, made.index, made.run, made.attempt)
         return made
 
     def _create(self, write: Create) -> None:
-        if isinstance(write.target, AnchorRef):
-            assert DIALECT.dress_anchor is not None
-            DIALECT.dress_anchor(self.manifest, write)
+        if isinstance(write.target, RunOwnerRef):
+            assert DIALECT.build_run_owner is not None
+            DIALECT.build_run_owner(self.manifest, write)
         super()._create(write)
 
 
-def running(manifest: Obj, config: Settings = DEFAULTS) -> FrameworkWorld:
+def running(manifest: Obj, config: FrameworkSettings = DEFAULTS) -> FrameworkWorld:
     """A world in which every task of the Framework runs."""
     world = FrameworkWorld(manifest, config)
     world.settle()

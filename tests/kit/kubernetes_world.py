@@ -30,7 +30,7 @@ from shoal.dialects.framework import settings
 from shoal.kube import kinds
 from shoal.kube.kinds import CONFIG_MAP, POD, SERVICE_ACCOUNT, Kind
 from shoal.kube.objects import Obj, is_terminating, name_of
-from shoal.operator.embedded import JobLoop
+from shoal.operator.embedded import JobReconciler
 from shoal.operator.setup import install
 
 WATCHED = (FRAMEWORK, POD, CONFIG_MAP)
@@ -99,7 +99,7 @@ class KubernetesWorld(World):
         self._tasks: list[asyncio.Task[None]] = []
         self._operator: asyncio.Task[None] | None = None
         self.cluster: KubernetesCluster
-        self._loop: JobLoop
+        self._loop: JobReconciler
 
     @property
     def kubeconfig(self) -> Path:
@@ -144,7 +144,7 @@ class KubernetesWorld(World):
 
     def start_operator(self, **config: Any) -> None:
         self._config = self._config.model_copy(update=config)
-        loop = JobLoop(
+        loop = JobReconciler(
             self.cluster, self.dialect,
             settings=self._config, clock=SystemClock(), metrics=Metrics(CollectorRegistry()),
             history=self.snapshots.append, namespace=self.namespace,

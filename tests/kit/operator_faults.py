@@ -12,10 +12,10 @@ from shoal.cluster.client import WatchEvent
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import POD, Kind
 from shoal.kube.objects import Obj, uid_of
-from shoal.operator.embedded import JobLoop
+from shoal.operator.embedded import JobReconciler
 
 
-def meddle(loop: JobLoop, *, refusal: Callable[[], ApiError | None], hides: Callable[[str], bool]) -> None:
+def meddle(loop: JobReconciler, *, refusal: Callable[[], ApiError | None], hides: Callable[[str], bool]) -> None:
     """Answer every creation of a pod with `refusal`, while there is one, and never show pods whose uid it `hides`."""
     executor, pods = loop._executor, loop._pods.reflector
     executor._cluster = _Refusing(executor._cluster, refusal)  # type: ignore[assignment]

@@ -19,8 +19,8 @@ from shoal.cluster.kubernetes import KubernetesCluster, open_client
 from shoal.controller_runtime.preflight import PreflightError, check_permissions
 from shoal.controller_runtime.rights import Permission, lease_permissions
 from shoal.dialects.framework import DIALECT
-from shoal.install.apply import Applied, install
-from shoal.install.manifests import Options
+from shoal.install.apply import ApplyResult, install
+from shoal.install.manifests import InstallOptions
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import NAMESPACE, SERVICE_ACCOUNT, Kind
 from shoal.kube.objects import Obj, name_of
@@ -36,7 +36,7 @@ class Ground:
         self.folder = folder
         self.jobs = f"jobs-{word}"
         self.own = f"own-{word}"
-        self.options = Options(name=f"shoal-{word}", namespace=self.own, watchNamespace=self.jobs)
+        self.options = InstallOptions(name=f"shoal-{word}", namespace=self.own, watchNamespace=self.jobs)
 
     async def make(self) -> None:
         await self.admin.create(NAMESPACE, {"metadata": {"name": self.jobs}})
@@ -50,14 +50,14 @@ class Ground:
                 if refused.code != 404:
                     raise
 
-    async def install(self, **more: Any) -> list[Applied]:
+    async def install(self, **more: Any) -> list[ApplyResult]:
         self.options = replace(self.options, **more)
-        told: list[Applied] = []
+        told: list[ApplyResult] = []
         await install(self.admin, self.options, told.append)
         await self.are_granted(self.options)
         return told
 
-    async def are_granted(self, options: Options) -> None:
+    async def are_granted(self, options: InstallOptions) -> None:
         """The server learns of roles a moment after they are written, and tells nobody when."""
         wanted = [(self.jobs, right) for right in job_rights([DIALECT])]
         wanted += [(self.own, right) for right in lease_permissions([f"{options.name}-0"])]

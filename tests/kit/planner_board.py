@@ -12,10 +12,10 @@ from typing import Any
 
 from shoal.kube.objects import Key
 from shoal.scheduler.planner.cache import ClusterView
-from shoal.scheduler.planner.gang_types import Group, Phase, Queue, Settings
-from shoal.scheduler.planner.plan_types import Plan, Verdict
+from shoal.scheduler.planner.gang_types import PlannerSettings, PodGroup, PodGroupPhase, Queue
+from shoal.scheduler.planner.plan_types import GroupResult, Plan
 from shoal.scheduler.planner.planner import plan
-from shoal.scheduler.planner.snapshot_types import Node, Pod, State
+from shoal.scheduler.planner.snapshot_types import Node, Pod, PodState
 
 GPU = "nvidia.com/gpu"
 RACK = "topology.shoal.dev/rack"
@@ -36,7 +36,7 @@ def cores(**amounts: int) -> dict[str, int]:
 
 class Board:
     def __init__(self, **settings: Any) -> None:
-        self.view = ClusterView(Settings(**settings))
+        self.view = ClusterView(PlannerSettings(**settings))
         self.now = 1000.0
 
     def node(self, name: str, *, cpu: int = 1, gpu: int = 0, memory: int = 1000, pods: int = 110, **more: Any) -> None:
@@ -54,10 +54,10 @@ class Board:
         """A gang and its waiting pods; by default all of them are its minimum."""
         pod_fields = {field: more.pop(field) for field in list(more) if field in POD_FIELDS}
         more.setdefault("min_member", pods)
-        more.setdefault("phase", Phase.INQUEUE)
+        more.setdefault("phase", PodGroupPhase.INQUEUE)
         more.setdefault("created", self.now)
         more.setdefault("uid", name)
-        self.view.set_group(Group(key(name), **more))
+        self.view.set_group(PodGroup(key(name), **more))
         self.pods(name, range(pods), cpu=cpu, gpu=gpu, memory=memory, **pod_fields)
 
     def pods(
@@ -73,11 +73,11 @@ class Board:
     def running(self, name: str, pods: int, nodes: Iterable[str], **more: Any) -> None:
         """A gang whose pods sit on these nodes, one each in turn."""
         since = more.pop("since", self.now)
-        self.group(name, pods, phase=Phase.RUNNING, ran=True, **more)
+        self.group(name, pods, phase=PodGroupPhase.RUNNING, ran=True, **more)
         places = list(nodes)
         for number, pod in enumerate(list(self.view.groups[key(name)].waiting.values())):
             place = places[number % len(places)]
-            self.view.set_pod(replace(pod, node=place, state=State.RUNNING, since=since))
+            self.view.set_pod(replace(pod, node=place, state=PodState.RUNNING, since=since))
 
     def cycle(self, *, later: float = 0.0) -> Plan:
         self.now += later
@@ -88,12 +88,12 @@ class Board:
 
     def starts(self) -> None:
         for pod in list(self.view.pods.values()):
-            if pod.state is State.BOUND:
-                self.view.set_pod(replace(pod, state=State.RUNNING))
+            if pod.state is PodState.BOUND:
+                self.view.set_pod(replace(pod, state=PodState.RUNNING))
 
     def leaves(self) -> None:
         for pod in list(self.view.pods.values()):
-            if pod.state is State.RELEASING:
+            if pod.state is PodState.RELEASING:
                 self.view.remove_pod(pod.key)
 
     def finishes(self, group: str) -> None:
@@ -106,11 +106,11 @@ class Board:
 
     def on_nodes(self, group: str) -> dict[str, str]:
         """Pod to node, of those that have one and stay."""
-        members = self.view.groups.get(key(group))
-        return {} if members is None else {pod.key.name: pod.node for pod in members.sitting.values()}
+        gang = self.view.groups.get(key(group))
+        return {} if gang is None else {pod.key.name: pod.node for pod in gang.placed.values()}
 
 
-POD_FIELDS = {field for field in Pod.__dataclass_fields__ if field not in Group.__dataclass_fields__} | {"labels"}
+POD_FIELDS = {field for field in Pod.__dataclass_fields__ if field not in PodGroup.__dataclass_fields__} | {"labels"}
 
 
 def binds(made: Plan) -> dict[str, str]:
@@ -125,9 +125,9 @@ def shrunk(made: Plan) -> list[str]:
     return sorted(pod.name for shrink in made.shrinks for pod in shrink.pods)
 
 
-def verdict(made: Plan, group: str) -> Verdict:
+def verdict(made: Plan, group: str) -> GroupResult:
     return next(found for found in made.groups if found.group == key(group))
 
 
 def said(made: Plan, group: str) -> str:
-    return verdict(made, group).sentence
+    return verdict(made, group).message

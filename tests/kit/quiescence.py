@@ -10,13 +10,13 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import ExitStack
 
 from shoal.kube.objects import Obj
-from shoal.operator.embedded import JobLoop
+from shoal.operator.embedded import JobReconciler
 
 Objects = Mapping[str, Mapping[str, Obj]]  # by resource and name
 
 
 async def rested(
-    loop: JobLoop,
+    loop: JobReconciler,
     there: Callable[[], Objects],
     *,
     namespace: str,
@@ -34,7 +34,7 @@ async def rested(
             await news()
 
 
-def _has_seen(loop: JobLoop, there: Objects, namespace: str) -> bool:
+def _has_seen(loop: JobReconciler, there: Objects, namespace: str) -> bool:
     """Every kind in exactly the versions there are; each copy may know more than the scenario looks at."""
     for copy in loop._copies:
         seen = {key.name: _version(obj) for key, obj in copy.objects.items() if key.namespace == namespace}
@@ -44,15 +44,15 @@ def _has_seen(loop: JobLoop, there: Objects, namespace: str) -> bool:
     return loop.is_synced and _shows_what_was_answered(loop, there, namespace)
 
 
-def _shows_what_was_answered(loop: JobLoop, there: Objects, namespace: str) -> bool:
+def _shows_what_was_answered(loop: JobReconciler, there: Objects, namespace: str) -> bool:
     """The answer to a write is known to the operator before any watch tells of it."""
     jobs = there[loop._kind.resource]
     ours = {key.name: known for key, known in loop._known.items() if key.namespace == namespace}
     return all(name not in jobs or _version(jobs[name]) == _version(known.manifest) for name, known in ours.items())
 
 
-def _has_more_to_do(loop: JobLoop) -> bool:
-    unwritten = any(known.unwritten_since is not None or known.receipts for known in loop._known.values())
+def _has_more_to_do(loop: JobReconciler) -> bool:
+    unwritten = any(known.unwritten_since is not None or known.write_results for known in loop._known.values())
     return unwritten or bool(loop._work._retries)
 
 

@@ -32,7 +32,7 @@ from shoal.dialects.framework import DIALECT, settings
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import CONFIG_MAP, POD
 from shoal.kube.objects import Obj, uid_of
-from shoal.operator.embedded import JobLoop
+from shoal.operator.embedded import JobReconciler
 
 FRAMEWORK = DIALECT.kind
 NAMESPACE = "default"
@@ -265,7 +265,7 @@ class SimulatedWorld(World):
         if config:
             self.config = self.config.model_copy(update=config)
         self.metrics = Metrics(CollectorRegistry())
-        loop = self.loop = JobLoop(
+        loop = self.loop = JobReconciler(
             life, self.dialect, settings=self.config, clock=self.cluster.clock, metrics=self.metrics,
             rng=random.Random(self._chance.getrandbits(32)), history=self.snapshots.append,
             coalesce_seconds=self.coalesce_seconds,

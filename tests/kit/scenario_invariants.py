@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 from shoal.engine import Create, Job, JobState, Observed, Step, TaskRef, Write
 from shoal.engine.advance import advance
-from shoal.engine.invariants import History, check
+from shoal.engine.invariants import StepHistory, check
 from shoal.kube.objects import Obj, annotations_of, uid_of
 
 if TYPE_CHECKING:
     from kit.scenario import World
-    from shoal.operator.embedded import JobLoop
+    from shoal.operator.embedded import JobReconciler
 
 OVER = ("AttemptCompleted", "Completed")
 
@@ -32,8 +32,8 @@ class Broken(AssertionError):
 class Promises:
     def __init__(self, world: World) -> None:
         self._world = world
-        self._histories: dict[str, History] = {}  # by job
-        self._steps: dict[str, tuple[JobState, History]] = {}  # the last step of each job, stored or not
+        self._histories: dict[str, StepHistory] = {}  # by job
+        self._steps: dict[str, tuple[JobState, StepHistory]] = {}  # the last step of each job, stored or not
         self._spent: dict[str, tuple[str, int, int]] = {}  # uid of a pod -> the attempt that has it
         self._ran: dict[tuple[str, ...], str] = {}  # an attempt -> uid of the pod whose process ran
         self.removed_by_user: set[str] = set()  # uids of pods that a scenario deletes, which may stay unrecorded
@@ -46,7 +46,7 @@ class Promises:
 
     # After every step of the engine
 
-    def watch_steps(self, loop: JobLoop) -> None:
+    def watch_steps(self, loop: JobReconciler) -> None:
         """Look at every step of this operator. Its predecessor is dead."""
         for history in (*self._histories.values(), *(trial for _, trial in self._steps.values())):
             history.restarted()
@@ -80,12 +80,12 @@ class Promises:
 
         return sending
 
-    def _history(self, job: Job, state: JobState) -> History:
+    def _history(self, job: Job, state: JobState) -> StepHistory:
         """What happened up to this ledger: a step whose ledger was not stored has not happened."""
         stored, trial = self._steps.pop(job.uid, (None, None))
         if trial is not None and stored == state:
             return trial
-        return self._histories.get(job.uid) or History()
+        return self._histories.get(job.uid) or StepHistory()
 
     # After every write
 

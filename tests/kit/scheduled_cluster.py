@@ -29,9 +29,9 @@ from shoal.kube.owners import owner_reference
 from shoal.scheduler.api.pod_groups import COMMAND, GROUP_NAME, POD_GROUP, QUEUE
 from shoal.scheduler.metrics import SchedulerMetrics
 from shoal.scheduler.planner import planner
-from shoal.scheduler.planner.gang_types import Settings
+from shoal.scheduler.planner.gang_types import PlannerSettings
 from shoal.scheduler.scheduler import Scheduler
-from shoal.scheduler.scope import Scope
+from shoal.scheduler.scope import SchedulerScope
 from shoal.scheduler.transforms import slim_pod
 
 NS = "default"
@@ -40,15 +40,20 @@ TASK = "volcano.sh/task-spec"
 
 class Scheduled:
     def __init__(
-        self, *, faults: Faults | None = None, scope: Scope | None = None, quiet_seconds: float = 0.0, **settings: Any
+        self,
+        *,
+        faults: Faults | None = None,
+        scope: SchedulerScope | None = None,
+        quiet_seconds: float = 0.0,
+        **settings: Any,
     ) -> None:
         assert planner  # loaded with this module, so that a virtual clock never runs ahead of it
         self._founded = founded(0, DIALECT)
         self.cluster = self._founded.embedded
         self.clock = self._founded.clock
         self.lives: list[SimulatedCluster] = []
-        self.scope = scope or Scope()
-        self.settings = Settings(**settings)
+        self.scope = scope or SchedulerScope()
+        self.settings = PlannerSettings(**settings)
         self._quiet_seconds = quiet_seconds
         self.registry = CollectorRegistry()
         self._metrics = SchedulerMetrics(self.registry)
@@ -261,7 +266,7 @@ def _moment(clock: Any) -> str:
 
 @asynccontextmanager
 async def scheduled(
-    faults: Faults | None = None, scope: Scope | None = None, *, quiet_seconds: float = 0.0, **settings: Any
+    faults: Faults | None = None, scope: SchedulerScope | None = None, *, quiet_seconds: float = 0.0, **settings: Any
 ) -> AsyncIterator[Scheduled]:
     made = Scheduled(faults=faults, scope=scope, quiet_seconds=quiet_seconds, **settings)
     await made.opened()

@@ -26,14 +26,14 @@ from shoal.cluster.fault_injection import Faults
 from shoal.cluster.informer import Informer
 from shoal.cluster.simulated import SimulatedCluster
 from shoal.dialects.volcano import DIALECT, settings
-from shoal.dialects.volcano.commands import order
+from shoal.dialects.volcano.commands import new_command
 from shoal.kube.kinds import CONFIG_MAP, EVENT, NODE, PERSISTENT_VOLUME_CLAIM, POD, SECRET, SERVICE
 from shoal.kube.objects import Obj, annotations_of, uid_of
 from shoal.scheduler.api.pod_groups import COMMAND, POD_GROUP, QUEUE
 from shoal.scheduler.metrics import SchedulerMetrics
 from shoal.scheduler.planner import planner
 from shoal.scheduler.scheduler import Scheduler
-from shoal.scheduler.scope import Scope
+from shoal.scheduler.scope import SchedulerScope
 
 FINAL = ("Completed", "Failed", "Terminated")
 ROOM = {"cpu": "64", "memory": "256Gi", "pods": "200"}
@@ -52,7 +52,7 @@ def door(
     assert planner  # loaded with this module, so that a virtual clock never runs ahead of it
     return Scheduler(
         cluster, nodes, pods,
-        scope=Scope(schedulers=None if places else frozenset(), namespace=namespace), clock=clock,
+        scope=SchedulerScope(schedulers=None if places else frozenset(), namespace=namespace), clock=clock,
         recorder=EventRecorder(cluster, "scheduler", clock=clock), metrics=SchedulerMetrics(CollectorRegistry()),
     )  # fmt: skip
 
@@ -87,7 +87,7 @@ class VolcanoWorld(World):
     # What a user does
 
     async def command(self, name: str, action: str) -> Obj:
-        return await self.user.create(COMMAND, order(self.frameworks[name], action), NAMESPACE)
+        return await self.user.create(COMMAND, new_command(self.frameworks[name], action), NAMESPACE)
 
     async def resize(self, name: str, replicas: int, *, task: int = 0, least: int | None = None) -> None:
         """The task's size and minimum and the job's minimum, in one patch."""

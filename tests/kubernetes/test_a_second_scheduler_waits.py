@@ -19,7 +19,7 @@ from shoal.install.manifests import SCHEDULER_LEASE
 from shoal.kube.kinds import LEASE, NAMESPACE
 from shoal.kube.objects import Obj, annotations_of
 from shoal.scheduler.api.pod_groups import POD_GROUP, QUEUE
-from shoal.scheduler.rbac import rival_rights, scheduler_rights
+from shoal.scheduler.rbac import conflict_rights, scheduler_rights
 from shoal.scheduler.scheduler_conflicts import ANSWERS_FOR
 
 pytestmark = pytest.mark.kubernetes
@@ -31,7 +31,7 @@ async def installed(ground: Ground, word: str) -> Path:
     options = replace(ground.options, name=f"{ground.options.name}-{word}", namespace=place, scheduler=True)
     await install(ground.admin, options, lambda _: None)
     known = kubeconfig_of(ground.plane, ground.folder, f"{options.name}-scheduler", place)
-    wanted = [("", right) for right in (*scheduler_rights(POD_GROUP, QUEUE), *rival_rights([SCHEDULER_LEASE]))]
+    wanted = [("", right) for right in (*scheduler_rights(POD_GROUP, QUEUE), *conflict_rights([SCHEDULER_LEASE]))]
     wanted += [(place, right) for right in lease_permissions([SCHEDULER_LEASE])]
     async with open_client(from_kubeconfig(known)) as account:
         while True:  # the server learns of roles a moment after they are written, and tells nobody when

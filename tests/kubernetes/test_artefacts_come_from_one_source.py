@@ -16,8 +16,8 @@ from kit.control_plane import ROOT, binaries
 from kit.operator_namespace import Ground
 from shoal.cluster.client import PatchType
 from shoal.controller_runtime.crd_installer import wait_established
-from shoal.dialects import NAMES, UNASKED
-from shoal.install.manifests import Options, definitions, render
+from shoal.dialects import DEFAULT, NAMES
+from shoal.install.manifests import InstallOptions, definitions, render
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import CUSTOM_RESOURCE_DEFINITION, POD
 from shoal.kube.objects import Obj, name_of, namespace_of
@@ -67,7 +67,7 @@ def test_the_chart_asks_for_an_image(helm: str) -> None:
 
 @pytest.mark.parametrize("chosen", CHOICES.values(), ids=CHOICES)
 def test_the_chart_equals_the_installation(helm: str, chosen: dict[str, Any], tmp_path: Path) -> None:
-    options = Options(**chosen, createNamespace=False)
+    options = InstallOptions(**chosen, createNamespace=False)
     values = tmp_path / "values.json"
     values.write_text(json.dumps(asdict(options)))
     command = [helm, "template", "x", str(CHART), "-n", options.namespace, "-f", str(values), "--include-crds"]
@@ -82,7 +82,7 @@ def test_the_base_equals_the_installation() -> None:
         [kubectl, "kustomize", ROOT / "deploy/kustomize/base"], stdout=subprocess.PIPE, text=True, check=True
     )
     found = list(yaml.safe_load_all(made.stdout))
-    assert by_identity(found) == by_identity([*definitions(UNASKED), *render(Options())])
+    assert by_identity(found) == by_identity([*definitions(DEFAULT), *render(InstallOptions())])
 
 
 @pytest.mark.kubernetes
@@ -90,9 +90,9 @@ def test_the_base_equals_the_installation() -> None:
 async def test_a_real_server_accepts_every_object(ground: Ground, chosen: dict[str, Any]) -> None:
     if "serviceMonitor" in chosen:
         await define_service_monitors(ground)
-    options = Options(**{**chosen, "namespace": ground.jobs, "createNamespace": False})
+    options = InstallOptions(**{**chosen, "namespace": ground.jobs, "createNamespace": False})
     if options.watchNamespace:
-        options = Options(**{**asdict(options), "watchNamespace": ground.jobs})
+        options = InstallOptions(**{**asdict(options), "watchNamespace": ground.jobs})
     for obj in [*definitions(NAMES), *render(options)]:
         kind = await ground.admin.find_kind(obj["apiVersion"], obj["kind"])
         assert kind is not None, obj["kind"]
@@ -120,7 +120,7 @@ LOOSE = {"containers": [{"name": "main", "image": "any"}]}
 
 def test_the_image_runs_as_the_user_the_deployment_names() -> None:
     lines = (ROOT / "deploy/Dockerfile").read_text().splitlines()
-    (deployment,) = [obj for obj in render(Options()) if obj["kind"] == "Deployment"]
+    (deployment,) = [obj for obj in render(InstallOptions()) if obj["kind"] == "Deployment"]
     context = deployment["spec"]["template"]["spec"]["securityContext"]
     assert f"USER {context['runAsUser']}:{context['runAsGroup']}" in lines
     assert 'ENTRYPOINT ["shoal"]' in lines

@@ -36,7 +36,7 @@ from shoal.cluster.kubeconfig import from_kubeconfig
 from shoal.cluster.kubernetes import KubernetesCluster, open_client
 from shoal.dialects.gang_backends import NAMES, backend, coscheduling, kueue
 from shoal.dialects.gang_backends.backend import Backend
-from shoal.dialects.gang_backends.delegate import handed
+from shoal.dialects.gang_backends.delegate import with_backend
 from shoal.dialects.volcano import DIALECT, settings
 from shoal.engine.policies import GroupGate, Opens
 from shoal.kube.conditions import is_true
@@ -146,7 +146,7 @@ class Play:
         """Whether the gang's object, and no other, shows what the job asks for now."""
         if self.placer.kind is None or not self.placer.has_seen_lease:
             return True
-        job = handed(DIALECT, self.placer).read(self.job(), settings())
+        job = with_backend(DIALECT, self.placer).read(self.job(), settings())
         assert job is not None
         (gate,) = [gate for gate in job.policies.gates if isinstance(gate, GroupGate)]
         shown = [annotations_of(group)["shoal.dev/setting"] for group in self.groups()]
@@ -171,7 +171,7 @@ class Play:
             (group,) = self.groups()
             why = WAITING.get(self.placer.name, FULL)
             assert f"  {group['kind']} {name_of(group)} waits: {why}" in await self.describe()
-        if self.placer.opens is Opens.ADMITTED:
+        if self.placer.opens_when is Opens.ADMITTED:
             assert self.pods() == {}
         assert not [pod for pod in self.copies.of(POD) if pod["spec"].get("nodeName")] or self.placer.name in LOOSE
         await self.has_room(100)

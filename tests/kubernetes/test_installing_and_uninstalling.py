@@ -13,7 +13,7 @@ from kit.pod_behavior import runs
 from kit.shoal_command import shoal
 from shoal.cluster.client import PatchType
 from shoal.controller_runtime.crd_installer import CrdUnusable, apply_crd
-from shoal.install.apply import Applied, install, uninstall
+from shoal.install.apply import ApplyResult, install, uninstall
 from shoal.install.manifests import definitions
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import CUSTOM_RESOURCE_DEFINITION, NAMESPACE, SECRET
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.kubernetes
 DEFINITION = "frameworks.frameworkcontroller.microsoft.com"
 
 
-def actions(told: list[Applied]) -> dict[str, set[str]]:
+def actions(told: list[ApplyResult]) -> dict[str, set[str]]:
     """Kinds by what became of them."""
     found: dict[str, set[str]] = {}
     for each in told:
@@ -91,7 +91,7 @@ async def test_a_namespace_of_others_or_with_jobs_is_kept(ground: Ground) -> Non
 async def test_all_kinds_of_the_languages_that_were_served_go_if_they_are_named(ground: Ground) -> None:
     """Only tried out: others use these kinds meanwhile."""
     await ground.install(dialects=("framework", "volcano"))
-    told: list[Applied] = []
+    told: list[ApplyResult] = []
     unsaid = replace(ground.options, dialects=("framework",))
     await uninstall(ground.admin, unsaid, told.append, crds=True, dry_run=True)
     kinds = [each.name for each in told if each.kind == "CustomResourceDefinition" and each.action != "kept"]
@@ -101,12 +101,12 @@ async def test_all_kinds_of_the_languages_that_were_served_go_if_they_are_named(
 async def test_a_scheduler_in_another_namespace_is_pointed_at(ground: Ground) -> None:
     """Two that do not know of each other would give the same room away twice."""
     await ground.install(scheduler=True)
-    told: list[Applied] = []
+    told: list[ApplyResult] = []
     elsewhere = replace(ground.options, namespace=f"elsewhere-{ground.own}")
     await install(ground.admin, elsewhere, told.append, dry_run=True)
     ours = f"{ground.own}/{ground.options.name}-scheduler"
     assert [each for each in told if each.name == ours] == [
-        Applied(
+        ApplyResult(
             "Deployment",
             ours,
             "is a scheduler too",

@@ -28,7 +28,7 @@ from shoal.dialects.framework import DIALECT, settings
 from shoal.install.manifests import render
 from shoal.kube.kinds import EVENT, POD, Kind
 from shoal.kube.objects import Obj
-from shoal.operator.manager import Duties, Operator
+from shoal.operator.manager import Operator, OperatorConfig
 from shoal.operator.rbac import job_rights
 
 pytestmark = pytest.mark.kubernetes
@@ -51,7 +51,7 @@ class Play:
         self.ground = ground
         # The fate of the first pod and of the first ledger stays unknown: both have to be looked at.
         cluster.loses = {("create", "pods"), ("patch", "frameworks/status")}
-        duties = Duties(
+        duties = OperatorConfig(
             {"framework": DIALECT}, ground.options.name, ground.jobs,
             settings={"framework": settings({"frameworkCompletedRetainSec": 0})},
         )  # fmt: skip

@@ -40,7 +40,7 @@ from shoal.kube.kinds import (
     STORAGE_CLASS,
 )
 from shoal.kube.objects import Obj, at_path, name_of
-from shoal.operator.embedded import JobLoop
+from shoal.operator.embedded import JobReconciler
 from shoal.scheduler.api.pod_groups import GROUP_NAME, POD_GROUP, QUEUE
 from shoal.scheduler.rbac import scheduler_rights
 
@@ -180,7 +180,7 @@ async def test_a_gang_is_finished_by_the_next_scheduler_when_one_dies_in_the_mid
 
 async def test_a_volcano_job_runs_all_or_nothing(place: Place) -> None:
     ground = place.ground
-    loop = JobLoop(
+    loop = JobReconciler(
         ground.admin, VOLCANO,
         settings=None, clock=SystemClock(), metrics=Metrics(CollectorRegistry()), namespace=ground.jobs,
     )  # fmt: skip

@@ -24,7 +24,7 @@ from shoal.install.manifests import render
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import SECRET, Kind
 from shoal.operator.rbac import MUTATING, VALIDATING, secret_rights, webhook_rights
-from shoal.operator.webhook_certs import Certifier, Pair
+from shoal.operator.webhook_certs import CertificatePair, Certifier
 
 pytestmark = pytest.mark.kubernetes
 
@@ -48,7 +48,7 @@ async def test_the_certificate_is_for_the_names_it_is_called_by_and_trusted(grou
     async with webhook(ground):
         secret = await ground.admin.get(SECRET, f"{ground.options.name}-webhook", ground.own)
         configuration = await ground.admin.get(VALIDATING, ground.options.name)
-    pair = Pair.of(secret)
+    pair = CertificatePair.from_secret(secret)
     assert pair is not None
     assert pair.renewal(["127.0.0.1", f"{ground.options.name}.{ground.own}.svc"]).year > 2000
     trusted = configuration["webhooks"][0]["clientConfig"]["caBundle"]
@@ -69,7 +69,13 @@ async def certifies(ground: Ground, cluster: Noting) -> None:
     async def done() -> None:
         for kind in (VALIDATING, MUTATING):
             await until(ground.admin, kind, ground.options.name, None, is_trusted)
-        await until(ground.admin, SECRET, certifier.secret_name, ground.own, lambda found: Pair.of(found) is not None)
+        await until(
+            ground.admin,
+            SECRET,
+            certifier.secret_name,
+            ground.own,
+            lambda found: CertificatePair.from_secret(found) is not None,
+        )
 
     await first(certifier.follow(cluster), certifier.run(cluster), done())  # type: ignore[arg-type]
 

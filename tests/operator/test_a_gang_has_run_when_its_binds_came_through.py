@@ -11,11 +11,11 @@ from shoal.cluster.informer import Change
 from shoal.kube.kinds import NODE, POD
 from shoal.kube.objects import Key, Obj
 from shoal.scheduler.api.pod_groups import POD_GROUP
-from shoal.scheduler.event_handlers import Feed
+from shoal.scheduler.event_handlers import CacheUpdater
 from shoal.scheduler.planner.cache import ClusterView
 from shoal.scheduler.planner.plan_types import Plan
 from shoal.scheduler.planner.planner import plan
-from shoal.scheduler.scope import Scope
+from shoal.scheduler.scope import SchedulerScope
 
 BORN = "2030-01-01T00:00:00Z"
 GANG = Key("d", "gang")
@@ -26,7 +26,9 @@ class Told:
 
     def __init__(self, least: int) -> None:
         self.clock, self.view, self.started = VirtualClock(), ClusterView(), list[Key]()
-        self.feed = Feed(self.view, Scope(), self.clock, on_news=lambda: None, on_started=self.started.append)
+        self.feed = CacheUpdater(
+            self.view, SchedulerScope(), self.clock, on_news=lambda: None, on_started=self.started.append
+        )
         room = {"cpu": "8", "pods": "10"}
         ready = [{"type": "Ready", "status": "True"}]
         node = {"metadata": {"name": "n"}, "status": {"allocatable": room, "conditions": ready}}

@@ -15,7 +15,7 @@ from shoal.cluster.client import PatchType
 from shoal.controller_runtime.metrics import Metrics
 from shoal.dialects.dialect import Snapshot
 from shoal.dialects.framework import DIALECT
-from shoal.operator.embedded import JobLoop
+from shoal.operator.embedded import JobReconciler
 
 
 @asynccontextmanager
@@ -24,7 +24,7 @@ async def operated(labels: str) -> AsyncIterator[tuple[SimulatedWorld, list[Snap
     history: list[Snapshot] = []
     async with SimulatedWorld(0) as world:
         await world.kill_operator()
-        loop = JobLoop(
+        loop = JobReconciler(
             world.cluster.new_client(), DIALECT,
             settings=world.config, clock=world.cluster.clock, metrics=Metrics(CollectorRegistry()),
             history=history.append, labels=labels,

@@ -17,7 +17,7 @@ from shoal.cluster.embedded import EmbeddedCluster
 from shoal.kube.kinds import SECRET, Kind
 from shoal.kube.objects import Obj
 from shoal.operator.rbac import MUTATING, VALIDATING
-from shoal.operator.webhook_certs import LIFETIME, Certifier, Pair, issue
+from shoal.operator.webhook_certs import LIFETIME, CertificatePair, Certifier, issue
 
 NAMES = ("shoal.shoal-system.svc", "127.0.0.1")
 
@@ -49,12 +49,12 @@ EMPTY: dict[str, Obj | None] = {
 
 @pytest.mark.parametrize("secret", EMPTY.values(), ids=EMPTY)
 def test_a_secret_without_a_pair_holds_none(secret: Obj | None) -> None:
-    assert Pair.of(secret) is None
+    assert CertificatePair.from_secret(secret) is None
 
 
 def test_a_pair_survives_the_secret() -> None:
     pair = issue(NAMES, VirtualClock().now(), None)
-    assert Pair.of({"data": pair.data()}) == pair
+    assert CertificatePair.from_secret({"data": pair.data()}) == pair
 
 
 class NobodyCalls:
@@ -82,11 +82,11 @@ async def test_rubbish_in_the_secret_is_replaced_and_time_brings_a_new_one() -> 
     rubbish = {name: base64.b64encode(b"rubbish").decode() for name in ("tls.crt", "tls.key", "ca.crt")}
     await store.create(SECRET, {"metadata": {"name": "shoal-webhook"}, "data": rubbish}, "default")
     certifier = Certifier("shoal", "default", clock=clock)
-    pairs: list[Pair] = []
+    pairs: list[CertificatePair] = []
 
     async def renewals() -> None:
         async for event in store.watch(SECRET, "default", initial_events=True):
-            pair = Pair.of(event.object)
+            pair = CertificatePair.from_secret(event.object)
             if pair is None or pair.certificate == b"rubbish" or pair in pairs:
                 continue
             pairs.append(pair)

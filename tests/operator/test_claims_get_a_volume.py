@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from shoal.controllers.persistent_volumes import Action, Join, Provision, Release, settle
+from shoal.controllers.persistent_volumes import Action, BindVolume, ProvisionVolume, ReleaseVolume, plan_actions
 from shoal.kube.objects import Obj
 
 
@@ -38,36 +38,38 @@ SMALL, LARGE = volume("small", size="2Gi"), volume("large", size="5Gi")
 MINE = volume("mine", **held_by("c-data"))
 
 CASES = [
-    pytest.param([claim()], [], [Provision(claim())], id="no volume: make one"),
-    pytest.param([claim()], [LARGE, SMALL], [Join(claim(), SMALL)], id="the smallest that fits"),
-    pytest.param([claim(size="9Gi")], [LARGE], [Provision(claim(size="9Gi"))], id="too small"),
+    pytest.param([claim()], [], [ProvisionVolume(claim())], id="no volume: make one"),
+    pytest.param([claim()], [LARGE, SMALL], [BindVolume(claim(), SMALL)], id="the smallest that fits"),
+    pytest.param([claim(size="9Gi")], [LARGE], [ProvisionVolume(claim(size="9Gi"))], id="too small"),
     pytest.param(
-        [claim(storageClassName="fast")], [SMALL], [Provision(claim(storageClassName="fast"))], id="another class"
+        [claim(storageClassName="fast")], [SMALL], [ProvisionVolume(claim(storageClassName="fast"))], id="another class"
     ),
     pytest.param(
         [claim(accessModes=["ReadOnlyMany"])],
         [SMALL],
-        [Provision(claim(accessModes=["ReadOnlyMany"]))],
+        [ProvisionVolume(claim(accessModes=["ReadOnlyMany"]))],
         id="other modes",
     ),
     pytest.param(
         [claim(selector={"matchLabels": {"disk": "hdd"}})],
         [SMALL],
-        [Provision(claim(selector={"matchLabels": {"disk": "hdd"}}))],
+        [ProvisionVolume(claim(selector={"matchLabels": {"disk": "hdd"}}))],
         id="not selected",
     ),
-    pytest.param([claim()], [SMALL, MINE], [Join(claim(), MINE)], id="one that already names the claim"),
+    pytest.param([claim()], [SMALL, MINE], [BindVolume(claim(), MINE)], id="one that already names the claim"),
     pytest.param([claim(volumeName="later")], [SMALL], [], id="waits for the volume it names"),
-    pytest.param([claim("a"), claim("b")], [SMALL], [Join(claim("a"), SMALL), Provision(claim("b"))], id="given once"),
+    pytest.param(
+        [claim("a"), claim("b")], [SMALL], [BindVolume(claim("a"), SMALL), ProvisionVolume(claim("b"))], id="given once"
+    ),
     pytest.param([claim(phase="Bound"), LEAVING], [], [], id="nothing to do"),
-    pytest.param([], [GONE], [Release(GONE)], id="its claim is gone"),
+    pytest.param([], [GONE], [ReleaseVolume(GONE)], id="its claim is gone"),
     pytest.param([], [volume("kept", phase="Released", **KEPT["spec"] | {})], [], id="released and kept"),
 ]
 
 
 @pytest.mark.parametrize(("claims", "volumes", "actions"), CASES)
 def test_claims_and_volumes_settle(claims: list[Obj], volumes: list[Obj], actions: list[Action]) -> None:
-    assert settle(claims, volumes) == actions
+    assert plan_actions(claims, volumes) == actions
 
 
 NODE = {"annotations": {"volume.kubernetes.io/selected-node": "n"}}
@@ -81,9 +83,12 @@ LATE_ONE, CHOSEN = volume("free", storageClassName="late"), volume("chosen", **h
 
 CLASSES = [
     pytest.param(claim(storageClassName="late"), [LATE_ONE], [], id="waits for its first pod"),
-    pytest.param(PLACED, [], [Provision(PLACED)], id="its first pod has a node"),
+    pytest.param(PLACED, [], [ProvisionVolume(PLACED)], id="its first pod has a node"),
     pytest.param(
-        claim(storageClassName="late"), [CHOSEN], [Join(claim(storageClassName="late"), CHOSEN)], id="chosen for it"
+        claim(storageClassName="late"),
+        [CHOSEN],
+        [BindVolume(claim(storageClassName="late"), CHOSEN)],
+        id="chosen for it",
     ),
     pytest.param(claim(storageClassName="local"), [], [], id="nobody makes any"),
 ]
@@ -91,4 +96,4 @@ CLASSES = [
 
 @pytest.mark.parametrize(("one", "volumes", "actions"), CLASSES)
 def test_classes_say_when_a_claim_gets_its_volume(one: Obj, volumes: list[Obj], actions: list[Action]) -> None:
-    assert settle([one], volumes, KNOWN) == actions
+    assert plan_actions([one], volumes, KNOWN) == actions

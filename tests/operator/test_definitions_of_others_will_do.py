@@ -19,7 +19,7 @@ from shoal.dialects.framework import DIALECT, crd
 from shoal.kube.kinds import CUSTOM_RESOURCE_DEFINITION, SERVICE_ACCOUNT
 from shoal.kube.objects import Obj
 from shoal.operator.job_kinds import status_model_of, without_status
-from shoal.operator.reconciler import JobLoop
+from shoal.operator.reconciler import JobReconciler
 
 
 async def test_a_framework_runs_where_the_status_is_a_plain_field() -> None:
@@ -35,7 +35,7 @@ async def test_a_framework_runs_where_the_status_is_a_plain_field() -> None:
         "it has no status subresource, so the status is written with the job",
     )  # fmt: skip
     dialect = without_status(DIALECT)
-    loop = JobLoop(cluster, dialect, clock=SystemClock(), metrics=Metrics(CollectorRegistry()))
+    loop = JobReconciler(cluster, dialect, clock=SystemClock(), metrics=Metrics(CollectorRegistry()))
     running = asyncio.create_task(loop.run())
     try:
         async with HollowNodes(cluster).running():

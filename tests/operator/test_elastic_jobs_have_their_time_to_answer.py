@@ -8,7 +8,7 @@ from kit.scheduled_cluster import NS, Scheduled, scheduled
 from shoal.cluster.fault_injection import Call, Faults, FaultTiming
 from shoal.kube.errors import forbidden, not_found
 from shoal.kube.kinds import POD, PRIORITY_CLASS
-from shoal.scheduler.api.pod_groups import ELASTIC, GIVE_BACK, POD_GROUP
+from shoal.scheduler.api.pod_groups import ELASTIC, POD_GROUP, RECLAIM
 
 
 def is_note(call: Call) -> bool:
@@ -27,7 +27,7 @@ async def asked_for(it: Scheduled, count: int, faults: Faults | None = None) -> 
 
 
 async def noted(it: Scheduled) -> list[str]:
-    note = (await it.group_notes("little")).get(GIVE_BACK, "")
+    note = (await it.group_notes("little")).get(RECLAIM, "")
     return sorted(word.partition("=")[0] for word in note.split(",") if word)
 
 

@@ -128,9 +128,9 @@ async def test_16_a_gang_that_lost_a_pod_goes_before_a_fresh_one() -> None:
 
 
 async def test_pods_of_other_schedulers_are_left_to_them() -> None:
-    from shoal.scheduler.scope import Scope
+    from shoal.scheduler.scope import SchedulerScope
 
-    async with scheduled(scope=Scope(schedulers=frozenset({"shoal"}))) as it:
+    async with scheduled(scope=SchedulerScope(schedulers=frozenset({"shoal"}))) as it:
         await it.node("a", cpu=4)
         await it.pod("ours", schedulerName="shoal")
         await it.pod("theirs")

@@ -15,10 +15,10 @@ from shoal.controller_runtime.metrics import Metrics
 from shoal.controller_runtime.rights import Permission
 from shoal.dialects import load
 from shoal.dialects.gang_backends import coscheduling, kueue, native
-from shoal.dialects.gang_backends.delegate import handed
+from shoal.dialects.gang_backends.delegate import with_backend
 from shoal.kube.kinds import Kind
-from shoal.operator.gang_scheduler_detection import WISHES, choose
-from shoal.operator.manager import Duties, Operator
+from shoal.operator.gang_scheduler_detection import CHOICES, choose
+from shoal.operator.manager import Operator, OperatorConfig
 from shoal.operator.rbac import job_rights
 
 NEWEST, OLDER = (kueue.workload(version) for version in kueue.VERSIONS)
@@ -87,7 +87,7 @@ async def test_what_is_not_there_is_told_with_the_way_out() -> None:
 
 
 def test_the_command_line_knows_every_scheduler() -> None:
-    assert set(GANG_SCHEDULERS) == set(WISHES)
+    assert set(GANG_SCHEDULERS) == set(CHOICES)
 
 
 # --- rights --------------------------------------------------------------------------------------------------------
@@ -109,14 +109,14 @@ async def test_rights_are_those_on_the_groups_of_the_chosen_one(name: str, resou
     await define(cluster, NEWEST, NATIVE, coscheduling.POD_GROUP)
     chosen = (await choose(cluster, name)).backend
     all_of_them = {f"{verb} {group}" for verb in VERBS for group in GROUPS.values()}
-    asked = {str(right) for right in job_rights([handed(load("volcano"), chosen)])}
+    asked = {str(right) for right in job_rights([with_backend(load("volcano"), chosen)])}
     assert asked & all_of_them == ({f"{verb} {resource}" for verb in VERBS} if resource else set())
 
 
 async def test_a_language_without_gangs_asks_for_nothing_of_it() -> None:
     framework = load("framework")
     chosen = (await choose(SimulatedCluster().embedded)).backend
-    assert handed(framework, chosen) is framework
+    assert with_backend(framework, chosen) is framework
 
 
 async def test_an_operator_hands_over_what_it_serves(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,7 +131,7 @@ async def test_an_operator_hands_over_what_it_serves(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(EmbeddedCluster, "require_unserved", young_enough, raising=False)
     cluster = SimulatedCluster().embedded
     await define(cluster, NEWEST)
-    duties = Duties({"volcano": load("volcano")})
+    duties = OperatorConfig({"volcano": load("volcano")})
     operator = Operator(cluster, duties, ProcessIdentity("one", "own"), metrics=Metrics(CollectorRegistry()))  # type: ignore[arg-type]
     await operator.prepare()
     groups = {str(right) for right in asked if right.resource in ("podgroups", "workloads")}

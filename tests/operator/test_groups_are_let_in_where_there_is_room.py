@@ -11,13 +11,13 @@ from shoal.cluster.fault_injection import Delay, Faults, calls
 from shoal.kube.kinds import PRIORITY_CLASS
 from shoal.kube.objects import Obj, at_path
 from shoal.scheduler.api.pod_groups import POD_GROUP, QUEUE
-from shoal.scheduler.scope import Scope
+from shoal.scheduler.scope import SchedulerScope
 
 
 @asynccontextmanager
 async def door(faults: Faults | None = None, namespace: str | None = None) -> AsyncIterator[Scheduled]:
     """One node of four cpus."""
-    async with scheduled(faults, Scope(namespace=namespace)) as it:
+    async with scheduled(faults, SchedulerScope(namespace=namespace)) as it:
         await it.node("node-1")
         yield it
 

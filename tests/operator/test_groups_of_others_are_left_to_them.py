@@ -11,9 +11,9 @@ from shoal.cluster.fault_injection import Faults, calls
 from shoal.kube.kinds import NAMESPACE, POD, PRIORITY_CLASS, SERVICE_ACCOUNT
 from shoal.kube.objects import Obj
 from shoal.scheduler.api.pod_groups import COMMAND, GROUP_NAME, POD_GROUP, QUEUE
-from shoal.scheduler.scope import Scope
+from shoal.scheduler.scope import SchedulerScope
 
-BESIDE = Scope(schedulers=frozenset({"shoal"}), all_groups=False)
+BESIDE = SchedulerScope(schedulers=frozenset({"shoal"}), all_groups=False)
 THEIRS: Obj = {"type": "Unschedulable", "status": "True", "reason": "NotEnoughResources", "message": "says Volcano"}
 
 
@@ -56,7 +56,7 @@ async def test_their_running_gang_is_not_mistaken_for_pods_to_spare() -> None:
 
 
 async def test_a_gang_that_another_scheduler_places_pod_by_pod_is_never_unknown() -> None:
-    async with scheduled(scope=Scope(schedulers=frozenset({"shoal"}))) as it:
+    async with scheduled(scope=SchedulerScope(schedulers=frozenset({"shoal"}))) as it:
         await it.node("a")
         await it.group("theirs", 2)
         await it.pods("theirs", 1, schedulerName="default-scheduler", nodeName="a")
@@ -94,7 +94,7 @@ async def test_queues_and_orders_to_them_are_left_to_volcano() -> None:
 
 
 async def test_pods_and_orders_of_other_namespaces_are_left_alone() -> None:
-    async with scheduled(scope=Scope(namespace=NS)) as it:
+    async with scheduled(scope=SchedulerScope(namespace=NS)) as it:
         await it.cluster.create(NAMESPACE, {"metadata": {"name": "b"}})
         await it.cluster.create(SERVICE_ACCOUNT, {"metadata": {"name": "default"}}, "b")
         await it.node("a")

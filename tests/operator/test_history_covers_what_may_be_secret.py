@@ -8,7 +8,7 @@ import pytest
 
 from shoal.dialects.dialect import Snapshot
 from shoal.kube.objects import Obj
-from shoal.operator.history_redaction import covered, to_log_covered
+from shoal.operator.history_redaction import log_redacted, redact
 
 POD = {
     "metadata": {"name": "a", "annotations": {"kubectl.kubernetes.io/last-applied-configuration": "{}", "team": "x"}},
@@ -43,15 +43,15 @@ SHOWN = {
 
 
 def test_values_are_covered_and_the_rest_stays() -> None:
-    assert covered(POD) == SHOWN
-    assert covered({"spec": {"taskRoles": [{"task": {"pod": POD}}]}}) == {
+    assert redact(POD) == SHOWN
+    assert redact({"spec": {"taskRoles": [{"task": {"pod": POD}}]}}) == {
         "spec": {"taskRoles": [{"task": {"pod": SHOWN}}]}
     }
 
 
 def test_odd_objects_are_no_trouble() -> None:
-    assert covered({"env": None, "list": [None, 1]}) == {"env": None, "list": [None, 1]}
-    assert covered({"env": [{"name": "A"}, None]}) == {"env": [{"name": "A"}, None]}
+    assert redact({"env": None, "list": [None, 1]}) == {"env": None, "list": [None, 1]}
+    assert redact({"env": [{"name": "A"}, None]}) == {"env": [{"name": "A"}, None]}
 
 
 ODD = {
@@ -64,11 +64,11 @@ ODD = {
 
 @pytest.mark.parametrize(("written", "shown"), ODD.values(), ids=list(ODD))
 def test_variables_are_covered_however_they_are_written(written: Obj, shown: Obj) -> None:
-    assert covered({"spec": {"containers": [written]}}) == {"spec": {"containers": [shown]}}
+    assert redact({"spec": {"containers": [written]}}) == {"spec": {"containers": [shown]}}
 
 
 def test_the_log_has_the_covered_object(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, "shoal.history"):
-        to_log_covered(Snapshot("team/job", "OnPodDeletion", POD))
+        log_redacted(Snapshot("team/job", "OnPodDeletion", POD))
     assert "team/job: OnPodDeletion: ObjectSnapshot: {" in caplog.text
     assert "swordfish" not in caplog.text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from shoal.install.manifests import Options, render, usual_name
+from shoal.install.manifests import InstallOptions, default_name, render
 
 
 @pytest.mark.parametrize(
@@ -12,11 +12,11 @@ from shoal.install.manifests import Options, render, usual_name
     [(("", ""), "shoal"), (("team-a", ""), "shoal-team-a"), (("team-a", "Fast_1"), "shoal-team-a-fast-1")],
 )
 def test_installations_for_different_jobs_have_different_names(served: tuple[str, str], name: str) -> None:
-    assert usual_name(*served) == name
+    assert default_name(*served) == name
 
 
 def test_an_installation_for_one_namespace_has_no_right_elsewhere() -> None:
-    made = render(Options(watchNamespace="team-a"))
+    made = render(InstallOptions(watchNamespace="team-a"))
     assert [obj["kind"] for obj in made if obj["kind"].startswith("Cluster")] == []
     places = {obj["metadata"]["namespace"] for obj in made if obj["kind"] == "Role"}
     assert places == {"team-a", "shoal-system"}

@@ -10,8 +10,8 @@ from kit.planner_board import GPU, Board
 from kit.scheduled_cluster import Scheduled, scheduled
 from shoal.controller_runtime.metrics import Metrics
 from shoal.kube.kinds import PRIORITY_CLASS
-from shoal.scheduler.planner.gang_types import Phase
-from shoal.scheduler.queue_gauges import queue_figures
+from shoal.scheduler.planner.gang_types import PodGroupPhase
+from shoal.scheduler.queue_gauges import queue_metrics
 
 MANUAL = Path(__file__).parents[2] / "docs" / "scheduling.md"
 WHATS = ("allocated", "request", "deserved", "inqueue", "capacity", "real_capacity")
@@ -137,10 +137,10 @@ def test_queues_show_what_they_hold_ask_for_and_may_have() -> None:
     board.running("old", 2, ["n"], cpu=2, gpu=1, queue="a")
     least = {"cpu": 6000, "requests.cpu": 6000, "limits.cpu": 6000, "pods": 1000, "count/pods": 1000}
     board.group("new", 1, cpu=6, queue="b", min_resources=least)
-    board.group("later", 1, cpu=1, queue="b", phase=Phase.PENDING)
+    board.group("later", 1, cpu=1, queue="b", phase=PodGroupPhase.PENDING)
     found = {
         f"{sample.name.removeprefix('volcano_queue_')} {' '.join(sample.labels.values())}": sample.value
-        for family in queue_figures(board.view)
+        for family in queue_metrics(board.view)
         for sample in family.samples
         if sample.value and "default" not in sample.labels.values() and "root" not in sample.labels.values()
     }

@@ -17,14 +17,14 @@ from shoal.cluster.client import DeleteOptions, DeletionPropagation, PatchType
 from shoal.cluster.informer import Informer
 from shoal.cluster.simulated import SimulatedCluster
 from shoal.controller_runtime.metrics import Metrics
-from shoal.controllers.orphan_adoption import AdoptingLoop
+from shoal.controllers.orphan_adoption import OrphanAdoptionController
 from shoal.dialects.native import batch_job, replica_sets
-from shoal.dialects.native.adoption import Claimant, adopter_of, claimant_from, lets_go
+from shoal.dialects.native.adoption import Adopter, adopter_from, adopter_of, is_released
 from shoal.kube.kinds import JOB, POD, REPLICA_SET, SERVICE_ACCOUNT, Kind
 from shoal.kube.objects import Key, Obj, labels_of, name_of
 from shoal.kube.owners import controller_of
 from shoal.kube.selectors import from_labels
-from shoal.operator.embedded import JobLoop
+from shoal.operator.embedded import JobReconciler
 from shoal.scheduler.transforms import slim_pod
 
 NS = "default"
@@ -35,12 +35,12 @@ def pod(name: str = "p", phase: str = "Running", **labels: str) -> Obj:
     return {"metadata": {"name": name, "labels": labels}, "spec": template["spec"], "status": {"phase": phase}}
 
 
-def claimant(name: str, kind: Kind = REPLICA_SET, *, created: str = "", takes: bool = True, **labels: str) -> Claimant:
-    return Claimant(kind, Key(NS, name), f"uid-{name}", created, from_labels(labels), takes)
+def claimant(name: str, kind: Kind = REPLICA_SET, *, created: str = "", takes: bool = True, **labels: str) -> Adopter:
+    return Adopter(kind, Key(NS, name), f"uid-{name}", created, from_labels(labels), takes)
 
 
 OWNED = {"ownerReferences": [{"uid": "u", "controller": True}]}
-TAKEN: dict[str, tuple[Obj, list[Claimant], str]] = {
+TAKEN: dict[str, tuple[Obj, list[Adopter], str]] = {
     "whose labels are chosen": (pod(app="a"), [claimant("b", app="b"), claimant("a", app="a")], "a"),
     "by the oldest of two": (
         pod(app="a"), [claimant("a", created="2", app="a"), claimant("b", created="1", app="a")], "b",
@@ -58,7 +58,7 @@ TAKEN: dict[str, tuple[Obj, list[Claimant], str]] = {
 
 
 @pytest.mark.parametrize(("orphan", "claimants", "expected"), TAKEN.values(), ids=TAKEN)
-def test_it_is_taken(orphan: Obj, claimants: list[Claimant], expected: str) -> None:
+def test_it_is_taken(orphan: Obj, claimants: list[Adopter], expected: str) -> None:
     found = adopter_of(orphan, claimants)
     assert (found.key.name if found is not None else "") == expected
 
@@ -66,7 +66,7 @@ def test_it_is_taken(orphan: Obj, claimants: list[Claimant], expected: str) -> N
 def test_who_is_let_go() -> None:
     owner = claimant("a", app="a")
     free = {"chosen": pod(app="a"), "renamed": pod(app="b"), "ended": pod(phase="Failed", app="b")}
-    assert [name for name, each in free.items() if lets_go(each, owner)] == ["renamed"]
+    assert [name for name, each in free.items() if is_released(each, owner)] == ["renamed"]
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_who_is_let_go() -> None:
     ids=["leaving", "somebody else's", "ended"],
 )
 def test_who_takes_nobody(kind: Kind, more: Obj) -> None:
-    assert claimant_from(kind, {"metadata": {"name": "a"}, **more}) is None
+    assert adopter_from(kind, {"metadata": {"name": "a"}, **more}) is None
 
 
 # --- in a cluster --------------------------------------------------------------------------------------------------
@@ -122,8 +122,8 @@ async def a_land(
     """Whoever is given a cluster starts again where somebody else was stopped."""
     cluster = cluster or await a_cluster(dialect)
     pods = Informer(cluster, POD, trim=lambda event: slim_pod(event.object, owners=True), clock=cluster.clock)
-    adopting = AdoptingLoop(cluster, pods, clock=cluster.clock)
-    running = JobLoop(cluster, dialect, clock=cluster.clock, metrics=Metrics(CollectorRegistry()))
+    adopting = OrphanAdoptionController(cluster, pods, clock=cluster.clock)
+    running = JobReconciler(cluster, dialect, clock=cluster.clock, metrics=Metrics(CollectorRegistry()))
     parts = (pods, adopting, running) if is_adopting else (running,)
     tasks = [asyncio.create_task(part.run()) for part in parts]
     try:

@@ -52,16 +52,16 @@ async def test_a_job_that_ended_rests_until_somebody_edits_it() -> None:
     async with SimulatedWorld(0) as world:
         passes = count_passes(world)
         await ended(world, tasks=1)
-        assert world.loop.resting == {Key("default", "one")}
+        assert world.loop.finished_jobs == {Key("default", "one")}
         before = len(passes)
         await world.user.patch(FRAMEWORK, "one", "default", patch={"metadata": {"labels": {"seen": "yes"}}})
         await world.rest(1)
         words = [counted_as(world, word) for word in ("succeeded", "running")]
         assert (len(passes) - before, words) == (1, [1.0, 0.0])
-        assert world.loop.resting == {Key("default", "one")}
+        assert world.loop.finished_jobs == {Key("default", "one")}
         await world.user.delete(FRAMEWORK, "one", "default")
         await world.rest(1)
-        assert (counted_as(world, "succeeded"), world.loop.resting) == (0.0, frozenset())
+        assert (counted_as(world, "succeeded"), world.loop.finished_jobs) == (0.0, frozenset())
 
 
 def counted_as(world: SimulatedWorld, word: str) -> float:

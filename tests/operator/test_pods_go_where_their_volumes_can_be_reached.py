@@ -12,7 +12,7 @@ from shoal.kube.kinds import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, STORAGE
 from shoal.kube.objects import Key, Obj, key_of, name_of
 from shoal.scheduler.planner.snapshot_types import Node
 from shoal.scheduler.planner.volume_matching import NO_PROVISIONER, SELECTED_NODE, is_within
-from shoal.scheduler.volume_claims import Claims
+from shoal.scheduler.volume_claims import VolumeClaims
 
 ZONE = "topology.kubernetes.io/zone"
 POD: Obj = {
@@ -47,14 +47,14 @@ def storage(provisioner: str = "acme.io/disks", mode: str = "WaitForFirstConsume
     return {"metadata": {"name": "late"}, "provisioner": provisioner, "volumeBindingMode": mode, **more}
 
 
-def known(*objects: Obj) -> Claims:
-    found = Claims(lambda _: True)
+def entry(*objects: Obj) -> VolumeClaims:
+    found = VolumeClaims(lambda _: True)
     for obj in objects:
         tell(found, obj)
     return found
 
 
-def tell(claims: Claims, obj: Obj) -> None:
+def tell(claims: VolumeClaims, obj: Obj) -> None:
     kind: Kind = STORAGE_CLASS if "provisioner" in obj else PERSISTENT_VOLUME
     kind = PERSISTENT_VOLUME_CLAIM if "namespace" in obj["metadata"] else kind
     claims.changed(Change(kind, key_of(obj), None, obj))
@@ -95,11 +95,11 @@ PLACES: dict[str, tuple[list[Obj], dict[str, str]]] = {
 
 @pytest.mark.parametrize(("objects", "places"), PLACES.values(), ids=PLACES)
 def test_a_pod_may_go_where_its_claim_has_or_gets_a_volume(objects: list[Obj], places: dict[str, str]) -> None:
-    why, terms = known(*objects).of(POD)
+    why, terms = entry(*objects).of(POD)
     assert why == ""
     assert {node.name for node in NODES if is_within(node, terms)} == places.keys()
     for node in NODES:
-        claims = known(*objects)
+        claims = entry(*objects)
         claims.of(POD)
         if node.name in places:
             choices = claims.choose(Key("ns", "p"), node)
@@ -122,12 +122,12 @@ WAITS: dict[str, tuple[list[Obj], str]] = {
 
 @pytest.mark.parametrize(("objects", "why"), WAITS.values(), ids=WAITS)
 def test_a_pod_waits_and_says_for_which_claim(objects: list[Obj], why: str) -> None:
-    assert known(*objects).of(POD) == (why, ())
+    assert entry(*objects).of(POD) == (why, ())
 
 
 def test_what_was_chosen_for_one_claim_is_nothing_for_another_until_it_is_given_up() -> None:
     other = {**claim(), "metadata": {"namespace": "ns", "name": "other", "uid": "o"}}
-    claims = known(claim(), other, LOCAL, ON_A)
+    claims = entry(claim(), other, LOCAL, ON_A)
     mate: Obj = {"metadata": {"namespace": "ns", "name": "q"}, "spec": {"volumes": [_named("other")]}}
     for pod in (POD, mate):
         claims.of(pod)
@@ -157,7 +157,7 @@ CHANGES: dict[str, tuple[list[Obj], Obj, list[Key]]] = {
 
 @pytest.mark.parametrize(("objects", "change", "pods"), CHANGES.values(), ids=CHANGES)
 def test_pods_are_read_again_only_for_what_may_matter_to_them(objects: list[Obj], change: Obj, pods: list[Key]) -> None:
-    claims = known(*objects)
+    claims = entry(*objects)
     claims.of(POD)
     claims.take_stale()
     tell(claims, change)
@@ -165,7 +165,7 @@ def test_pods_are_read_again_only_for_what_may_matter_to_them(objects: list[Obj]
 
 
 def test_a_free_volume_that_somebody_took_is_news_to_whoever_could_have_had_it() -> None:
-    claims = known(claim(), LOCAL, ON_A)
+    claims = entry(claim(), LOCAL, ON_A)
     assert claims.of(POD) == ("", ((_merged(ON_A),),))
     claims.take_stale()
     tell(claims, {**ON_A, "spec": {**ON_A["spec"], **OTHERS}})

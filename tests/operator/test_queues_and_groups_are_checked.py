@@ -16,7 +16,7 @@ from shoal.kube.errors import ApiError, forbidden
 from shoal.kube.kinds import CUSTOM_RESOURCE_DEFINITION, POD, Kind
 from shoal.kube.objects import Obj
 from shoal.kube.structural_schema import kinds_of
-from shoal.operator.webhook import answer, validated
+from shoal.operator.webhook import answer, validating_kinds
 from shoal.scheduler.admission import admit
 from shoal.scheduler.api.pod_groups import BELOW_ZERO, ONE_TIER, POD_GROUP, QUEUE, definitions
 
@@ -35,7 +35,7 @@ async def reviewed(cluster: Cluster, kind: Kind, new: Obj | None, old: Obj | Non
     """What the webhook says of it."""
     named = {"group": kind.group, "version": kind.version, "kind": kind.kind}
     review = {"request": {"uid": "u", "kind": named, "object": new, "oldObject": old}}
-    response: Obj = (await answer(review, validated([]), cluster))["response"]
+    response: Obj = (await answer(review, validating_kinds([]), cluster))["response"]
     return response
 
 

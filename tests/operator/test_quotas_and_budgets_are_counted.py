@@ -11,9 +11,9 @@ import pytest
 from kit.scheduled_cluster import NS, scheduled
 from shoal.cluster.informer import Informer
 from shoal.controllers.quota_pdb_status import (
-    GOING,
+    EVICTION_TIMEOUT,
     BudgetCounts,
-    CountingLoop,
+    PodCountController,
     QuotaCounts,
     budget_status,
     quota_status,
@@ -138,14 +138,14 @@ def test_a_pod_that_was_evicted_is_counted_as_gone_until_it_is() -> None:
     budget = {"metadata": {}, "spec": spec, "status": {"disruptedPods": told}}
     found = budget_status(budget, [pod("a"), pod("b")], NOW)
     assert (found["currentHealthy"], found["disruptionsAllowed"], list(found["disruptedPods"])) == (1, 0, ["a"])
-    later = budget_status(budget, [pod("a"), pod("b")], NOW + GOING)
+    later = budget_status(budget, [pod("a"), pod("b")], NOW + EVICTION_TIMEOUT)
     assert (later["currentHealthy"], later["disruptionsAllowed"], "disruptedPods" in later) == (2, 1, False)
 
 
 async def test_a_pod_that_stays_after_all_counts_again_when_its_time_is_over() -> None:
     async with scheduled() as it:
         pods = Informer(it.cluster, POD, clock=it.clock)
-        loop = CountingLoop(it.cluster, POD_DISRUPTION_BUDGET, pods, BudgetCounts(), clock=it.clock)
+        loop = PodCountController(it.cluster, POD_DISRUPTION_BUDGET, pods, BudgetCounts(), clock=it.clock)
         running = [asyncio.create_task(part.run()) for part in (pods, loop)]
         budget = {"minAvailable": 0, "selector": {}}
         await it.cluster.create(POD_DISRUPTION_BUDGET, {"metadata": {"name": "b"}, "spec": budget}, NS)
@@ -155,7 +155,7 @@ async def test_a_pod_that_stays_after_all_counts_again_when_its_time_is_over() -
         going = {"disruptionsAllowed": 0, "disruptedPods": {"p": rfc3339(it.clock.now())}}
         await it.cluster.patch(POD_DISRUPTION_BUDGET, "b", NS, patch={"status": going}, subresource="status")
         allowed = []
-        for seconds in (1, GOING.total_seconds()):
+        for seconds in (1, EVICTION_TIMEOUT.total_seconds()):
             await it.rest(seconds)
             allowed.append((await it.cluster.get(POD_DISRUPTION_BUDGET, "b", NS))["status"]["disruptionsAllowed"])
         assert allowed == [0, 1]
@@ -170,8 +170,8 @@ async def test_in_a_cluster_of_our_own_one_goes_after_the_other() -> None:
         pods = Informer(it.cluster, POD)
         parts = [
             pods,
-            CountingLoop(it.cluster, RESOURCE_QUOTA, pods, QuotaCounts(), clock=it.clock),
-            CountingLoop(it.cluster, POD_DISRUPTION_BUDGET, pods, BudgetCounts(), clock=it.clock),
+            PodCountController(it.cluster, RESOURCE_QUOTA, pods, QuotaCounts(), clock=it.clock),
+            PodCountController(it.cluster, POD_DISRUPTION_BUDGET, pods, BudgetCounts(), clock=it.clock),
         ]
         running = [asyncio.create_task(part.run()) for part in parts]
         await it.cluster.create(PRIORITY_CLASS, {"metadata": {"name": "high"}, "value": 100})

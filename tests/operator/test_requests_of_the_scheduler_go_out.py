@@ -6,7 +6,7 @@ import asyncio
 
 from kit.virtual_time import settled
 from shoal.cluster.clock import VirtualClock
-from shoal.scheduler.dispatcher import Crew
+from shoal.scheduler.dispatcher import Dispatcher
 from shoal.scheduler.timers import Timers
 
 PATIENCE_SECONDS = 120
@@ -18,14 +18,14 @@ async def test_what_is_asked_as_the_last_worker_rests_goes_out() -> None:
 
     async def first() -> None:
         out.append("first")
-        asyncio.get_running_loop().call_soon(crew.ask, second)
+        asyncio.get_running_loop().call_soon(crew.submit, second)
 
     async def second() -> None:
         out.append("second")
         both.set()
 
-    crew = Crew(1, VirtualClock())
-    crew.ask(first)
+    crew = Dispatcher(1, VirtualClock())
+    crew.submit(first)
     await asyncio.wait_for(both.wait(), PATIENCE_SECONDS)
     await crew.close()
     assert out == ["first", "second"]
@@ -35,7 +35,7 @@ async def test_deeds_wait_for_no_words_and_nobody_for_a_broken_request() -> None
     out: list[str] = []
     told, done = asyncio.Event(), asyncio.Event()
 
-    async def say() -> None:
+    async def write_event() -> None:
         await done.wait()
         out.append("word")
         told.set()
@@ -47,10 +47,10 @@ async def test_deeds_wait_for_no_words_and_nobody_for_a_broken_request() -> None
     async def broken() -> None:
         raise KeyError("a mistake of ours")
 
-    crew = Crew(1, VirtualClock())
-    crew.say(say)
-    crew.ask(broken)
-    crew.ask(deed)
+    crew = Dispatcher(1, VirtualClock())
+    crew.submit_low_priority(write_event)
+    crew.submit(broken)
+    crew.submit(deed)
     await asyncio.wait_for(told.wait(), PATIENCE_SECONDS)
     await crew.close()
     assert out == ["deed", "word"]
@@ -59,7 +59,7 @@ async def test_deeds_wait_for_no_words_and_nobody_for_a_broken_request() -> None
 async def test_nothing_goes_out_for_one_that_has_stopped() -> None:
     out: list[str] = []
     clock = VirtualClock()
-    crew, timers = Crew(1, clock), Timers(clock)
+    crew, timers = Dispatcher(1, clock), Timers(clock)
 
     async def late() -> None:
         out.append("late")
@@ -68,8 +68,8 @@ async def test_nothing_goes_out_for_one_that_has_stopped() -> None:
     timers.close()
     timers.call_later(1, lambda: out.append("asked late"))
     await crew.close()
-    crew.ask(late)
-    crew.say(late)
+    crew.submit(late)
+    crew.submit_low_priority(late)
     clock.advance(2)
     await settled()
     assert out == []

@@ -8,7 +8,7 @@ from shoal.cluster.fault_injection import Faults, calls
 from shoal.kube.conditions import condition_of
 from shoal.kube.kinds import POD, PRIORITY_CLASS
 from shoal.kube.objects import uid_of
-from shoal.scheduler.api.pod_groups import ELASTIC, GIVE_BACK, GIVE_BACK_WHY
+from shoal.scheduler.api.pod_groups import ELASTIC, RECLAIM, RECLAIM_REASON
 
 
 async def priority(it: Scheduled, name: str, value: int) -> None:
@@ -62,8 +62,8 @@ async def test_an_elastic_job_is_asked_for_pods_by_name() -> None:
         uids = {number: uid_of(await it.cluster.get(POD, f"little-{number}", NS)) for number in (2, 3)}
         assert await it.group_notes("little") == {
             ELASTIC: "true",
-            GIVE_BACK: f"little-3={uids[3]},little-2={uids[2]}",
-            GIVE_BACK_WHY: "lower priority than great in queue default",
+            RECLAIM: f"little-3={uids[3]},little-2={uids[2]}",
+            RECLAIM_REASON: "lower priority than great in queue default",
         }
         assert await it.events("Shrink") == [
             ("little", "shrunk by 2: little gives way, lower priority than great in queue default")
@@ -71,7 +71,7 @@ async def test_an_elastic_job_is_asked_for_pods_by_name() -> None:
         assert len(await it.placed()) == 4  # nobody was killed
         await it.cluster.delete(POD, "little-3", NS)
         await it.rest(1)  # who goes in the same moment is taken off together
-        assert (await it.group_notes("little"))[GIVE_BACK] == f"little-2={uids[2]}"
+        assert (await it.group_notes("little"))[RECLAIM] == f"little-2={uids[2]}"
         await it.cluster.delete(POD, "little-2", NS)
         await it.rest(1)
         assert await it.group_notes("little") == {ELASTIC: "true"}

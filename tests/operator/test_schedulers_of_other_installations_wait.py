@@ -17,25 +17,25 @@ from shoal.cluster.fault_injection import Delay, Faults, calls, events_with_prob
 from shoal.cluster.simulated import SimulatedCluster
 from shoal.kube.kinds import LEASE, NAMESPACE
 from shoal.kube.objects import Key, annotations_of
-from shoal.scheduler.scheduler_conflicts import ANSWERS_FOR, Claim, Rivals
+from shoal.scheduler.scheduler_conflicts import ANSWERS_FOR, ConflictDetector, PodScope
 
 NAME = "shoal-scheduler"
-OURS = Claim(frozenset({"shoal", "volcano"}))
+OURS = PodScope(frozenset({"shoal", "volcano"}))
 
 
 class Installation(Candidate):
     """The scheduler of one namespace and its claim."""
 
-    def __init__(self, cluster: SimulatedCluster, namespace: str, claim: Claim, identity: str) -> None:
+    def __init__(self, cluster: SimulatedCluster, namespace: str, claim: PodScope, identity: str) -> None:
         super().__init__(cluster, NAME, namespace, identity)
         self.claim = claim
         self.namespace = namespace
-        self.rivals: Rivals | None = None
+        self.rivals: ConflictDetector | None = None
 
     async def ready(self) -> None:
         lease = Key(self.namespace, NAME)
-        self.rivals = Rivals(self.fenced, lease, self.claim, clock=self.cluster.clock, seconds=self.seconds)
-        await self.rivals.until_alone()
+        self.rivals = ConflictDetector(self.fenced, lease, self.claim, clock=self.cluster.clock, seconds=self.seconds)
+        await self.rivals.wait_until_alone()
 
     async def die(self) -> None:
         self.cluster.is_dead = True
@@ -55,7 +55,7 @@ class Land:
         await self.cluster.create(NAMESPACE, {"metadata": {"name": namespace}})
 
     def install(
-        self, namespace: str, claim: Claim = OURS, *, identity: str = "", faults: Faults | None = None
+        self, namespace: str, claim: PodScope = OURS, *, identity: str = "", faults: Faults | None = None
     ) -> Installation:
         made = Installation(self.cluster.new_client(faults), namespace, claim, identity or f"of-{namespace}")
         self.all.append(made)
@@ -125,16 +125,16 @@ async def test_those_who_begin_at_one_moment_do_not_wait_for_each_other() -> Non
 @pytest.mark.parametrize(
     ("one", "other", "both"),
     [
-        (OURS, Claim(frozenset({"shoal"})), False),
-        (OURS, Claim(frozenset({"mine"})), True),
-        (OURS, Claim(OURS.schedulers, "team"), False),
-        (Claim(OURS.schedulers, "team"), Claim(OURS.schedulers, "team"), False),
-        (Claim(OURS.schedulers, "team"), Claim(OURS.schedulers, "other"), True),
+        (OURS, PodScope(frozenset({"shoal"})), False),
+        (OURS, PodScope(frozenset({"mine"})), True),
+        (OURS, PodScope(OURS.schedulers, "team"), False),
+        (PodScope(OURS.schedulers, "team"), PodScope(OURS.schedulers, "team"), False),
+        (PodScope(OURS.schedulers, "team"), PodScope(OURS.schedulers, "other"), True),
     ],
     ids=["a name in common", "other names", "all and one namespace", "one namespace", "two namespaces"],
 )
-async def test_only_those_for_the_same_pods_are_waited_for(one: Claim, other: Claim, both: bool) -> None:
-    assert (Claim.read(str(one)), Claim.read(str(other))) == (one, other)
+async def test_only_those_for_the_same_pods_are_waited_for(one: PodScope, other: PodScope, both: bool) -> None:
+    assert (PodScope.read(str(one)), PodScope.read(str(other))) == (one, other)
     async with a_land("one", "two") as land:
         land.install("one", one)
         land.install("two", other)
@@ -144,7 +144,7 @@ async def test_only_those_for_the_same_pods_are_waited_for(one: Claim, other: Cl
 
 async def test_a_word_from_before_is_taken_back_where_it_no_longer_holds() -> None:
     async with a_land("one", "two") as land:
-        before = land.install("two", Claim(frozenset({"shoal", "mine"})))
+        before = land.install("two", PodScope(frozenset({"shoal", "mine"})))
         await land.rest(1)
         await before.end()
         land.install("one")

@@ -20,7 +20,7 @@ from shoal.kube.errors import ApiError
 from shoal.kube.kinds import EVENT, POD, SECRET
 from shoal.kube.objects import Obj
 from shoal.logs import JsonLines, KeyValues
-from shoal.operator.history_redaction import to_log_covered
+from shoal.operator.history_redaction import log_redacted
 
 WORDS = ("swordfish", "open-sesame", "902104711902")
 
@@ -78,7 +78,7 @@ async def test_through_a_whole_life(heard: Heard) -> None:
         await world.delete("careless")
         await world.until(lambda: not world.frameworks)
         for snapshot in world.snapshots:
-            to_log_covered(snapshot)
+            log_redacted(snapshot)
     assert len(world.snapshots) > 4
     assert sum("ObjectSnapshot" in line for line in heard.lines) == 2 * len(world.snapshots)
     assert leaked(shown, *heard.lines) == []

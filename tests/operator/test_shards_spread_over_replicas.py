@@ -12,18 +12,20 @@ import pytest
 from shoal.cluster.simulated import SimulatedCluster
 from shoal.controller_runtime.leader_election import LeaderElector
 from shoal.kube.objects import Key
-from shoal.operator.sharding import PATIENCE_SECONDS, Turn, served_by, shard_of
+from shoal.operator.sharding import PATIENCE_SECONDS, AcquisitionDelay, served_by, shard_of
 
 SHARDS = 4
 
 
 class Replica:
     def __init__(self, cluster: SimulatedCluster, identity: str) -> None:
-        turn = Turn(identity, SHARDS)
+        turn = AcquisitionDelay(identity, SHARDS)
         self.leaderships = turn.leaderships = [self._leadership(cluster, identity, turn, n) for n in range(SHARDS)]
         self._tasks = [asyncio.create_task(each.run(_work)) for each in self.leaderships]
 
-    def _leadership(self, cluster: SimulatedCluster, identity: str, turn: Turn, shard: int) -> LeaderElector:
+    def _leadership(
+        self, cluster: SimulatedCluster, identity: str, turn: AcquisitionDelay, shard: int
+    ) -> LeaderElector:
         return LeaderElector(
             cluster, f"shoal-{shard}", "default",
             identity=identity, clock=cluster.clock, seconds=lambda: cluster.clock.now().timestamp(),

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from shoal.cli.commands.install import command
 from shoal.dialects import NAMES
-from shoal.install.manifests import Options, render
+from shoal.install.manifests import InstallOptions, render
 from shoal.kube.objects import Obj, at_path, labels_of, name_of
 
 DRY_RUN = ["--image", "registry.example/shoal:1", "--dry-run", "-o", "yaml"]
@@ -16,7 +16,7 @@ DRY_RUN = ["--image", "registry.example/shoal:1", "--dry-run", "-o", "yaml"]
 
 def objects_of_the_scheduler(**chosen: Any) -> dict[str, Obj]:
     """By kind; of two of a kind that are the scheduler's, what is said is the same."""
-    wanted = render(Options(scheduler=True, **chosen))
+    wanted = render(InstallOptions(scheduler=True, **chosen))
     return {obj["kind"]: obj for obj in wanted if name_of(obj).endswith("-scheduler")}
 
 

@@ -11,10 +11,10 @@ from shoal.cluster.client import Cluster
 from shoal.dialects.volcano import DIALECT
 from shoal.kube.errors import forbidden
 from shoal.kube.objects import Obj
-from shoal.operator.webhook import answer, validated
+from shoal.operator.webhook import answer, validating_kinds
 from shoal.scheduler.api.pod_groups import QUEUE
 
-SUBJECTS = validated([DIALECT])
+SUBJECTS = validating_kinds([DIALECT])
 
 
 async def asked(cluster: Cluster, queue: str, *, is_new: bool = True) -> Obj:

@@ -14,12 +14,12 @@ import pytest
 from kit.scheduled_cluster import NS, Scheduled, scheduled
 from shoal.cluster.client import PatchType
 from shoal.cluster.fault_injection import Faults, calls
-from shoal.controllers.persistent_volumes import VolumesLoop
+from shoal.controllers.persistent_volumes import PersistentVolumeController
 from shoal.kube.errors import ApiError, conflict
 from shoal.kube.kinds import NODE, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, POD, STORAGE_CLASS
 from shoal.kube.objects import Obj, annotations_of, at_path, name_of
 from shoal.scheduler.planner.volume_matching import NO_PROVISIONER, SELECTED_NODE
-from shoal.scheduler.volume_claims import Claims
+from shoal.scheduler.volume_claims import VolumeClaims
 
 MODES = ["ReadWriteOnce"]
 
@@ -32,7 +32,7 @@ async def storing(folder: Path, *, provisioner: str = "acme.io/disks", **more: A
             await it.node(name, cpu=4, labels={"kubernetes.io/hostname": name})
         late = {"provisioner": provisioner, "volumeBindingMode": "WaitForFirstConsumer"}
         await it.cluster.create(STORAGE_CLASS, {"metadata": {"name": "late"}, **late})
-        loop = asyncio.create_task(VolumesLoop(it.cluster, folder).run())
+        loop = asyncio.create_task(PersistentVolumeController(it.cluster, folder).run())
         try:
             yield it
         finally:
@@ -102,9 +102,9 @@ async def test_pods_of_a_gang_follow_the_disks_that_fit_and_never_want_the_same(
 async def test_pods_that_get_disks_are_not_read_again_for_each_of_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    reading, read = Claims.of, Counter[str]()
+    reading, read = VolumeClaims.of, Counter[str]()
 
-    def counted(self: Claims, pod: Obj) -> Any:
+    def counted(self: VolumeClaims, pod: Obj) -> Any:
         read[name_of(pod)] += 1
         return reading(self, pod)
 
@@ -112,7 +112,7 @@ async def test_pods_that_get_disks_are_not_read_again_for_each_of_them(
         for number in range(8):
             await disk(it, f"disk-{number}", on="ab"[number % 2])
             await claim(it, f"data-{number}")
-        monkeypatch.setattr(Claims, "of", counted)
+        monkeypatch.setattr(VolumeClaims, "of", counted)
         await gang(it, 8, *(f"data-{number}" for number in range(8)))
         assert (await it.placed(), read) == ([f"g-{n}" for n in range(8)], Counter({f"g-{n}": 1 for n in range(8)}))
 

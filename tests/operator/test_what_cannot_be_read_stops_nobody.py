@@ -6,10 +6,10 @@ from shoal.cluster.clock import VirtualClock
 from shoal.cluster.informer import Change
 from shoal.kube.kinds import NODE, POD
 from shoal.kube.objects import Key, Obj
-from shoal.scheduler.event_handlers import Feed
+from shoal.scheduler.event_handlers import CacheUpdater
 from shoal.scheduler.planner.cache import ClusterView
 from shoal.scheduler.planner.planner import plan
-from shoal.scheduler.scope import Scope
+from shoal.scheduler.scope import SchedulerScope
 
 
 def node(name: str, cpu: str) -> Change:
@@ -24,7 +24,7 @@ def pod(name: str, cpu: str) -> Change:
 
 
 async def test_the_others_are_placed_and_the_pod_says_why_it_is_not() -> None:
-    feed = Feed(ClusterView(), Scope(), VirtualClock(), on_news=lambda: None)
+    feed = CacheUpdater(ClusterView(), SchedulerScope(), VirtualClock(), on_news=lambda: None)
     for told in (node("odd", "many"), node("even", "4")):
         feed.node_changed(told)
     for told in (pod("odd", "many"), pod("even", "1")):
@@ -32,6 +32,6 @@ async def test_the_others_are_placed_and_the_pod_says_why_it_is_not() -> None:
     made = plan(feed.view, feed.now)
     assert [(bind.pod.name, bind.node) for bind in made.binds] == [("even", "even")]
     why = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
-    assert [(wait.pod.name, wait.sentence) for wait in made.waits] == [
+    assert [(wait.pod.name, wait.message) for wait in made.waits] == [
         ("odd", f"waiting: this pod cannot be read: {why}")
     ]

@@ -16,12 +16,12 @@ from kit.volcano_jobs import task, vcjob
 from shoal.cluster.simulated import SimulatedCluster
 from shoal.dialects.dialect import Dialect
 from shoal.dialects.volcano import DIALECT
-from shoal.dialects.volcano.commands import order
-from shoal.engine import Apply, CompanionRef
-from shoal.engine.writes import Setting
+from shoal.dialects.volcano.commands import new_command
+from shoal.engine import Apply, OwnedObjectRef
+from shoal.engine.writes import BuildContext
 from shoal.kube.kinds import PERSISTENT_VOLUME_CLAIM, SERVICE, Kind
 from shoal.kube.objects import Key, Obj, uid_of
-from shoal.operator.related_objects import InTheWay, KinCopies, KinWriter, Relatives
+from shoal.operator.related_objects import NameConflict, OwnedInformers, OwnedWriter, RelatedObjects
 
 PET = Key("default", "pet")
 CLAIM: Obj = {
@@ -36,10 +36,10 @@ class Watched:
     def __init__(self, cluster: SimulatedCluster, dialect: Dialect) -> None:
         self.cluster = cluster
         self._woken: list[Key] = []
-        self.copies = KinCopies(
+        self.copies = OwnedInformers(
             cluster, dialect, dialect.owner, namespace=None, wake=self._woken.append, clock=cluster.clock
         )
-        self.writer = KinWriter(cluster, dialect, self.copies, lambda _, __, request: request)
+        self.writer = OwnedWriter(cluster, dialect, self.copies, lambda _, __, request: request)
         self.job: Obj = {}
 
     async def woken(self) -> list[Key]:
@@ -48,7 +48,7 @@ class Watched:
         self._woken.clear()
         return woken
 
-    def seen(self) -> Relatives:
+    def seen(self) -> RelatedObjects:
         return self.copies.of(PET, self.job, frozenset())
 
     async def make(self, kind: Kind, obj: Obj) -> Obj:
@@ -77,12 +77,12 @@ MOUNTED = [{"mountPath": "/data", "volumeClaimName": "data"}]
 
 async def test_a_claim_of_somebody_else_that_leaves_is_not_there() -> None:
     async with watched(volumes=MOUNTED) as it:
-        assert it.seen().opened == frozenset()
+        assert it.seen().open_gates == frozenset()
         held = {**CLAIM, "metadata": {**CLAIM["metadata"], "finalizers": ["example.com/held"]}}
         await it.make(PERSISTENT_VOLUME_CLAIM, held)
-        assert (await it.woken(), it.seen().opened) == ([PET], frozenset({"claim:data"}))
+        assert (await it.woken(), it.seen().open_gates) == ([PET], frozenset({"claim:data"}))
         await it.cluster.delete(PERSISTENT_VOLUME_CLAIM, "data", "default")
-        assert (await it.woken(), it.seen().opened) == ([PET], frozenset())
+        assert (await it.woken(), it.seen().open_gates) == ([PET], frozenset())
 
 
 async def test_a_job_that_is_forgotten_waits_for_nothing() -> None:
@@ -101,8 +101,8 @@ async def test_the_end_of_what_stands_in_the_way_wakes_the_job(finalizers: list[
         if finalizers:
             await it.cluster.delete(SERVICE, "pet", "default")
             await settled()
-        with pytest.raises(InTheWay):
-            await it.writer.apply(it.job, Apply(CompanionRef("svc"), Setting(), "x"))
+        with pytest.raises(NameConflict):
+            await it.writer.apply(it.job, Apply(OwnedObjectRef("svc"), BuildContext(), "x"))
         assert await it.woken() == []
         if finalizers:
             await it.cluster.patch(SERVICE, "pet", "default", patch={"metadata": {"finalizers": None}})
@@ -112,9 +112,9 @@ async def test_the_end_of_what_stands_in_the_way_wakes_the_job(finalizers: list[
 
 
 async def test_orders_are_heard_in_a_language_that_owns_nothing_else() -> None:
-    async with watched(replace(DIALECT, kin=None)) as it:
-        assert DIALECT.orders is not None
-        made = await it.make(DIALECT.orders.kind, order(it.job, "AbortJob"))
+    async with watched(replace(DIALECT, owned_objects=None)) as it:
+        assert DIALECT.commands is not None
+        made = await it.make(DIALECT.commands.kind, new_command(it.job, "AbortJob"))
         assert [each.uid for each in it.seen().commands] == [uid_of(made)]
-        await it.cluster.delete(DIALECT.orders.kind, made["metadata"]["name"], "default")
-        assert (await it.woken(), it.seen()) == ([PET, PET], Relatives())
+        await it.cluster.delete(DIALECT.commands.kind, made["metadata"]["name"], "default")
+        assert (await it.woken(), it.seen()) == ([PET, PET], RelatedObjects())

@@ -10,7 +10,7 @@ from kit.virtual_time import rested, settled
 from shoal.cluster.clock import VirtualClock
 from shoal.kube.kinds import EVENT, POD
 from shoal.kube.times import rfc3339
-from shoal.scheduler.dispatcher import Crew
+from shoal.scheduler.dispatcher import Dispatcher
 
 
 def noting(said: list[str]) -> Callable[[str], Callable[[], Awaitable[None]]]:
@@ -25,10 +25,10 @@ def noting(said: list[str]) -> Callable[[str], Callable[[], Awaitable[None]]]:
 
 async def test_words_are_said_when_nothing_was_asked_for_a_while() -> None:
     clock, said = VirtualClock(), list[str]()
-    crew, note = Crew(4, clock, quiet_seconds=1.0), noting(said)
+    crew, note = Dispatcher(4, clock, quiet_seconds=1.0), noting(said)
     for number in range(3):
-        crew.ask(note(f"bind {number}"))
-        crew.say(note(f"word {number}"))
+        crew.submit(note(f"bind {number}"))
+        crew.submit_low_priority(note(f"word {number}"))
         await rested(clock, 0.6, settled)
     assert said == ["bind 0", "bind 1", "word 0", "bind 2"]
     await rested(clock, 2, settled)
@@ -38,14 +38,14 @@ async def test_words_are_said_when_nothing_was_asked_for_a_while() -> None:
 
 async def test_a_request_that_breaks_stops_nobody() -> None:
     clock, said = VirtualClock(), list[str]()
-    crew, note = Crew(1, clock), noting(said)
+    crew, note = Dispatcher(1, clock), noting(said)
 
     async def broken() -> None:
         raise RuntimeError("a mistake")
 
-    crew.ask(broken)
-    crew.ask(note("next"))
-    crew.say(note("word"))
+    crew.submit(broken)
+    crew.submit(note("next"))
+    crew.submit_low_priority(note("word"))
     await settled()
     assert sorted(said) == ["next", "word"]
     await crew.close()
@@ -53,15 +53,15 @@ async def test_a_request_that_breaks_stops_nobody() -> None:
 
 async def test_words_that_found_nobody_to_say_them_are_said_later() -> None:
     clock, said = VirtualClock(), list[str]()
-    crew, note, slow = Crew(4, clock, quiet_seconds=1.0), noting(said), asyncio.Event()
+    crew, note, slow = Dispatcher(4, clock, quiet_seconds=1.0), noting(said), asyncio.Event()
 
     async def waits() -> None:
         await slow.wait()
 
     for word in (waits, waits, note("last")):
-        crew.say(word)
+        crew.submit_low_priority(word)
     for _ in range(3):
-        crew.ask(note("bind"))
+        crew.submit(note("bind"))
         await rested(clock, 0.9, settled)
     await rested(clock, 5, settled)
     assert said == ["bind", "bind", "bind"]

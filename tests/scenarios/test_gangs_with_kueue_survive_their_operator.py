@@ -17,7 +17,7 @@ from kit.volcano_jobs import policy, task, vcjob
 from kit.volcano_world import SimulatedVolcano
 from shoal.cluster.fault_injection import Faults
 from shoal.dialects.gang_backends import backend, kueue
-from shoal.dialects.gang_backends.delegate import handed
+from shoal.dialects.gang_backends.delegate import with_backend
 from shoal.dialects.volcano import DIALECT
 from shoal.kube.kinds import CUSTOM_RESOURCE_DEFINITION, POD
 from shoal.kube.objects import Obj, annotations_of, uid_of
@@ -29,7 +29,7 @@ WORKLOAD, FLAVOR = kueue.workload("v1beta2"), kueue.flavor("v1beta2")
 class SimulatedKueue(SimulatedVolcano):
     """Kueue is never disturbed, because it is not the one under test."""
 
-    dialect = handed(DIALECT, KUEUE)
+    dialect = with_backend(DIALECT, KUEUE)
 
     def __init__(
         self, seed: int = 0, *, plan: Callable[[int], Faults] | None = None, config: Obj | None = None

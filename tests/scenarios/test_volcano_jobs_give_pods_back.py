@@ -16,7 +16,7 @@ from shoal.cluster.fault_injection import Faults, FaultTiming
 from shoal.dialects.volcano import DIALECT
 from shoal.kube.kinds import POD, PRIORITY_CLASS
 from shoal.kube.objects import Obj, annotations_of, name_of
-from shoal.scheduler.api.pod_groups import ELASTIC, GIVE_BACK, GIVE_BACK_WHY, QUEUE
+from shoal.scheduler.api.pod_groups import ELASTIC, QUEUE, RECLAIM, RECLAIM_REASON
 
 CPU = {"cpu": "1"}
 
@@ -36,7 +36,7 @@ def unheard(number: int, when: FaultTiming) -> Plan:
 def notes_of(world: VolcanoWorld, job: str) -> dict[str, str]:
     """What stands on its group about giving pods back."""
     notes = annotations_of(world.group(job))
-    return {name: notes[name] for name in (ELASTIC, GIVE_BACK, GIVE_BACK_WHY) if name in notes}
+    return {name: notes[name] for name in (ELASTIC, RECLAIM, RECLAIM_REASON) if name in notes}
 
 
 @scenario(worlds=CROWDED, thorough=False)

@@ -9,8 +9,8 @@ import pytest
 from kit.planner_board import NS, Board, cores, said, verdict
 from shoal.kube.objects import Key
 from shoal.kube.selectors import from_label_selector
-from shoal.scheduler.planner.disruption_budgets import Budget
-from shoal.scheduler.planner.gang_types import Phase
+from shoal.scheduler.planner.disruption_budgets import DisruptionBudget
+from shoal.scheduler.planner.gang_types import PodGroupPhase
 
 KEPT = {"app": "kept"}
 FULL = "waiting: needs 2 pods at once, 0 would fit, 2 missing: needs 1 cpu, the most free is 0 of 1 on node n0"
@@ -26,7 +26,7 @@ def full(*, minimum: int = 4, labels: dict[str, str] = KEPT, **settings: Any) ->
 
 
 def budget(board: Board, allowed: int, name: str = "b") -> None:
-    board.view.budgets.set(Key(NS, name), Budget(from_label_selector({"matchLabels": KEPT}), allowed))
+    board.view.budgets.set(Key(NS, name), DisruptionBudget(from_label_selector({"matchLabels": KEPT}), allowed))
 
 
 CASES: dict[str, tuple[dict[str, Any], int, dict[str, Any], str]] = {
@@ -86,9 +86,9 @@ DOOR: dict[str, tuple[int, dict[str, Any], str]] = {
 def test_who_is_not_let_in_is_told_where(allowed: int, urgent: dict[str, Any], sentence: str) -> None:
     board = full()
     budget(board, allowed)
-    board.group("urgent", 2, phase=Phase.PENDING, min_resources=cores(cpu=2), **urgent)
+    board.group("urgent", 2, phase=PodGroupPhase.PENDING, min_resources=cores(cpu=2), **urgent)
     made = board.cycle()
-    assert (verdict(made, "urgent").phase, said(made, "urgent")) == (Phase.PENDING, sentence)
+    assert (verdict(made, "urgent").phase, said(made, "urgent")) == (PodGroupPhase.PENDING, sentence)
 
 
 def test_who_is_not_let_in_for_what_another_queue_borrowed_is_told_too() -> None:
@@ -99,5 +99,5 @@ def test_who_is_not_let_in_for_what_another_queue_borrowed_is_told_too() -> None
     board.queue("lender", deserved=cores(cpu=2))
     board.running("old", 4, [f"n{n}" for n in range(4)], min_member=1, labels=KEPT, queue="borrower")
     budget(board, 1)
-    board.group("new", 2, phase=Phase.PENDING, min_resources=cores(cpu=2), queue="lender")
+    board.group("new", 2, phase=PodGroupPhase.PENDING, min_resources=cores(cpu=2), queue="lender")
     assert said(board.cycle(), "new") == KEPT_OUTSIDE

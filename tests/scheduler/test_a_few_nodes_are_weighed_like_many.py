@@ -9,8 +9,8 @@ import pytest
 
 from shoal.kube.objects import Key
 from shoal.scheduler.planner.cache import ClusterView
-from shoal.scheduler.planner.equivalence_classes import Shape
-from shoal.scheduler.planner.gang_types import Settings
+from shoal.scheduler.planner.equivalence_classes import EquivalenceClass
+from shoal.scheduler.planner.gang_types import PlannerSettings
 from shoal.scheduler.planner.snapshot_types import Node, Pod
 
 GI = 1 << 30
@@ -25,7 +25,7 @@ REQUESTS = {
 }
 
 
-def a_used_cluster(rng: random.Random, settings: Settings) -> ClusterView:
+def a_used_cluster(rng: random.Random, settings: PlannerSettings) -> ClusterView:
     view = ClusterView(settings)
     for number in range(NODES):
         amounts = {"cpu": rng.choice((7777, 64_000)), "memory": rng.choice((31, 256)) * GI * 1000}
@@ -39,7 +39,7 @@ def a_used_cluster(rng: random.Random, settings: Settings) -> ClusterView:
     return view
 
 
-def weighed(shape: Shape) -> tuple[int, list[int], list[int]]:
+def weighed(shape: EquivalenceClass) -> tuple[int, list[int], list[int]]:
     return shape.fits, shape.slots.tolist(), shape.key.tolist()
 
 
@@ -48,12 +48,14 @@ def weighed(shape: Shape) -> tuple[int, list[int], list[int]]:
 @pytest.mark.parametrize("how", [{}, {"preferred_nodes": LIKED}, {"node_selector": {"disk": "slow"}}], ids=str)
 def test_a_few_nodes_are_weighed_like_many(profile, requests, how):
     rng = random.Random(repr((profile, requests, how)))
-    view = a_used_cluster(rng, Settings(profile=profile))
-    shape = view.shapes.of(Pod(Key("default", "new"), "new", requests, **how), view.room.vector(requests)).sync()
+    view = a_used_cluster(rng, PlannerSettings(profile=profile))
+    shape = view.eq_classes.of(
+        Pod(Key("default", "new"), "new", requests, **how), view.resources.vector(requests)
+    ).sync()
     for number in range(40):  # one changes at a time
         asked = {"cpu": 57, "memory": 3 * GI, "pods": 1000}
         view.set_pod(Pod(Key("default", f"q{number}"), f"q{number}", asked, node=f"n{rng.randrange(NODES):03}"))
         shape.sync()
     singly = weighed(shape)
-    shape._count(np.arange(len(view.room)))
+    shape._count(np.arange(len(view.resources)))
     assert weighed(shape) == singly

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kit.planner_board import Board, said, verdict
-from shoal.scheduler.planner.gang_types import Phase
+from shoal.scheduler.planner.gang_types import PodGroupPhase
 
 SMALLER = "a smaller one would find no node either, so"
 NEVER = "even with nobody else there it would not fit, so make it smaller or add nodes"
@@ -47,7 +47,7 @@ def test_the_way_out_is_the_one_past_what_keeps_nodes_closed(case: str) -> None:
     board.node("n", cpu=4, **node)
     board.group("g", 2, **pods)
     found = verdict(board.cycle(), "g")
-    assert (found.sentence, found.reason, found.too_large) == (
+    assert (found.message, found.reason, found.too_large) == (
         f"waiting: needs 2 pods at once, 0 would fit, 2 missing: 1 node {why}; {SMALLER} {way}",
         "NotEnoughResources",
         False,
@@ -57,7 +57,7 @@ def test_the_way_out_is_the_one_past_what_keeps_nodes_closed(case: str) -> None:
 def test_a_gang_outside_its_queue_for_a_while_is_told_the_same() -> None:
     board = Board(enqueue=False)
     board.node("n", cpu=4)
-    board.group("g", 1, phase=Phase.PENDING, min_resources={"cpu": 1000}, node_selector={"gpu": "H200"})
+    board.group("g", 1, phase=PodGroupPhase.PENDING, min_resources={"cpu": 1000}, node_selector={"gpu": "H200"})
     board.cycle()
     board.cycle(later=600)
     assert said(board.cycle(), "g").startswith(
@@ -84,7 +84,7 @@ def test_a_gang_that_labels_and_size_keep_out_is_told_of_both() -> None:
     board.node("n", cpu=4)
     board.group("g", 1, cpu=8, node_selector={"gpu": "H200"})
     found = verdict(board.cycle(), "g")
-    assert (found.sentence, found.reason) == (
+    assert (found.message, found.reason) == (
         f"waiting: 1 node does not match the pod's node selector; {NEVER}; {SMALLER} {LABELS}",
         "TooLarge",
     )

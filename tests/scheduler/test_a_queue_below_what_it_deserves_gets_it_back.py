@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kit.planner_board import Board, binds, cores, evicted, said, verdict
-from shoal.scheduler.planner.gang_types import Phase
+from shoal.scheduler.planner.gang_types import PodGroupPhase
 
 
 def borrowed(parent: dict[str, Any] | None, other: dict[str, Any], **settings: Any) -> Board:
@@ -36,7 +36,7 @@ WAYS = {
 @pytest.mark.parametrize("parent", WAYS.values(), ids=WAYS)
 def test_what_another_queue_borrowed_is_given_back(parent: dict[str, Any] | None, enqueue: bool) -> None:
     board = borrowed(parent, {}, enqueue=enqueue)
-    board.group("new", 2, phase=Phase.PENDING, min_resources=cores(cpu=2), queue="lender")
+    board.group("new", 2, phase=PodGroupPhase.PENDING, min_resources=cores(cpu=2), queue="lender")
     made = board.cycle()
     assert evicted(made) == ["old-2", "old-3"]
     assert said(made, "new") == "waiting: its place is being freed; it starts when 2 pods have left"
@@ -55,17 +55,17 @@ KEPT = {
 @pytest.mark.parametrize("parent", WAYS.values(), ids=WAYS)
 def test_nobody_is_let_in_for(parent: dict[str, Any] | None, wants: int, other: dict[str, Any]) -> None:
     board = borrowed(parent, other)
-    board.group("new", wants, phase=Phase.PENDING, min_resources=cores(cpu=wants), queue="lender")
+    board.group("new", wants, phase=PodGroupPhase.PENDING, min_resources=cores(cpu=wants), queue="lender")
     made = board.cycle()
-    assert (verdict(made, "new").phase, made.evictions) == (Phase.PENDING, ())
+    assert (verdict(made, "new").phase, made.evictions) == (PodGroupPhase.PENDING, ())
 
 
 def test_what_is_borrowed_is_promised_once() -> None:
     board = borrowed({"capability": cores(cpu=4)}, {})
     for name in ("first", "second"):
-        board.group(name, 2, phase=Phase.PENDING, min_resources=cores(cpu=2), queue="lender", uid=name)
+        board.group(name, 2, phase=PodGroupPhase.PENDING, min_resources=cores(cpu=2), queue="lender", uid=name)
     made = board.cycle()
-    assert [verdict(made, name).phase for name in ("first", "second")] == [Phase.INQUEUE, Phase.PENDING]
+    assert [verdict(made, name).phase for name in ("first", "second")] == [PodGroupPhase.INQUEUE, PodGroupPhase.PENDING]
 
 
 def test_what_is_borrowed_below_another_parent_makes_no_room_below_this_one() -> None:
@@ -75,7 +75,7 @@ def test_what_is_borrowed_below_another_parent_makes_no_room_below_this_one() ->
     board.queue("other", parent="dept", deserved=cores(cpu=1))
     board.node("m", cpu=1)
     board.running("one", 1, ["m"], min_resources=cores(cpu=1), queue="other")
-    board.group("new", 1, phase=Phase.PENDING, min_resources=cores(cpu=1), queue="lender")
+    board.group("new", 1, phase=PodGroupPhase.PENDING, min_resources=cores(cpu=1), queue="lender")
     made = board.cycle()
     assert said(made, "new") == "waiting: needs 1 cpu, and queue dept may hold 1 and already counts 1"
     assert made.evictions == ()

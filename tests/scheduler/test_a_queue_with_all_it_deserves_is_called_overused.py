@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kit.planner_board import Board, cores
-from shoal.scheduler.planner.fair_share import Shares
+from shoal.scheduler.planner.fair_share import FairShares
 
 HELD = {
     "by entitlement, all of it": ("capacity", {"cpu": 2}, 2, True),
@@ -23,4 +23,4 @@ def test_holding(sharing: str, deserved: dict[str, int], pods: int, is_overused:
     board.node("n", cpu=4)
     board.queue("q", deserved=cores(**deserved))
     board.running("g", pods, ["n"], queue="q")
-    assert Shares(board.view).is_overused("q") is is_overused
+    assert FairShares(board.view).is_overused("q") is is_overused

@@ -10,17 +10,17 @@ import pytest
 from kit.planner_board import NS, Board, cores, key
 from shoal.kube.objects import Key
 from shoal.kube.selectors import from_label_selector
-from shoal.scheduler.planner.disruption_budgets import Budget
-from shoal.scheduler.planner.gang_types import Phase
+from shoal.scheduler.planner.disruption_budgets import DisruptionBudget
+from shoal.scheduler.planner.gang_types import PodGroupPhase
 from shoal.scheduler.planner.plan_types import Plan
-from shoal.scheduler.planner.snapshot_types import State
+from shoal.scheduler.planner.snapshot_types import PodState
 
 KEPT = {"app": "kept"}
 
 
 def budget(it: Board, allowed: int, selector: dict[str, Any] | None = None, *, name: str = "b") -> None:
     chosen = from_label_selector({"matchLabels": KEPT} if selector is None else selector)
-    it.view.budgets.set(Key(NS, name), Budget(chosen, allowed))
+    it.view.budgets.set(Key(NS, name), DisruptionBudget(chosen, allowed))
 
 
 def crowd(**more: Any) -> Board:
@@ -74,7 +74,7 @@ def test_one_plan_counts_a_budget_down_over_all_groups() -> None:
     it.group("high", 1, priority=10)
     it.group("higher", 1, priority=20)
     assert evicted(it.cycle()) == ["low0-0"]
-    assert it.view.budgets.get(Key(NS, "b")) == Budget(from_label_selector({"matchLabels": KEPT}), 0)
+    assert it.view.budgets.get(Key(NS, "b")) == DisruptionBudget(from_label_selector({"matchLabels": KEPT}), 0)
     assert evicted(it.cycle()) == []
 
 
@@ -112,7 +112,7 @@ def test_a_budget_for_everybody_spares_pods_without_labels_too_and_only_in_its_n
     it.group("high", 1, priority=10)
     assert evicted(it.cycle()) == []
     it.view.budgets.remove(Key(NS, "b"))
-    it.view.budgets.set(Key("elsewhere", "b"), Budget(from_label_selector({}), 0))
+    it.view.budgets.set(Key("elsewhere", "b"), DisruptionBudget(from_label_selector({}), 0))
     assert evicted(it.cycle()) == ["low0-0"]
 
 
@@ -122,7 +122,7 @@ def test_what_never_ran_is_undone_except_for_a_pod_the_server_keeps() -> None:
     it.group("half", 3)
     for number in range(2):
         pod = it.view.pods[key(f"half-{number}")]
-        bound = replace(pod, node=f"n{number}", state=State.RUNNING, since=it.now, protected=number == 0)
+        bound = replace(pod, node=f"n{number}", state=PodState.RUNNING, since=it.now, protected=number == 0)
         it.view.set_pod(bound)
     assert evicted(it.cycle(later=60)) == ["half-1"]
 
@@ -153,23 +153,25 @@ def test_what_is_kept_counts_as_free_for_nobody(
     if allowed is not None:
         budget(it, allowed)
     for name, asked, priority in (("great", sizes.get("great", 4), 10), ("small", 1, 0)):
-        it.group(name, min_member=asked, min_resources=cores(cpu=asked), priority=priority, phase=Phase.PENDING)
+        it.group(name, min_member=asked, min_resources=cores(cpu=asked), priority=priority, phase=PodGroupPhase.PENDING)
     phases = {verdict.group.name: verdict.phase for verdict in it.cycle().groups}
-    assert [name for name in ("great", "small") if phases[name] is Phase.INQUEUE] == let_in
+    assert [name for name in ("great", "small") if phases[name] is PodGroupPhase.INQUEUE] == let_in
 
 
-@pytest.mark.parametrize(("allowed", "phase"), [(2, Phase.INQUEUE), (1, Phase.PENDING), (0, Phase.PENDING)])
-def test_what_another_queue_borrowed_is_not_free_where_a_budget_keeps_it(allowed: int, phase: Phase) -> None:
+@pytest.mark.parametrize(
+    ("allowed", "phase"), [(2, PodGroupPhase.INQUEUE), (1, PodGroupPhase.PENDING), (0, PodGroupPhase.PENDING)]
+)
+def test_what_another_queue_borrowed_is_not_free_where_a_budget_keeps_it(allowed: int, phase: PodGroupPhase) -> None:
     it = Board(sharing="capacity")
     it.node("n", cpu=4)
     for name in ("borrower", "lender"):
         it.queue(name, deserved=cores(cpu=2))
     it.running("old", 4, ["n"], min_member=1, min_resources=cores(cpu=1), queue="borrower", labels=KEPT)
     budget(it, allowed)
-    it.group("new", 2, phase=Phase.PENDING, min_resources=cores(cpu=2), queue="lender")
+    it.group("new", 2, phase=PodGroupPhase.PENDING, min_resources=cores(cpu=2), queue="lender")
     made = it.cycle()
     assert {verdict.group.name: verdict.phase for verdict in made.groups}["new"] is phase
-    assert len(evicted(made)) == (2 if phase is Phase.INQUEUE else 0)
+    assert len(evicted(made)) == (2 if phase is PodGroupPhase.INQUEUE else 0)
 
 
 def test_where_gangs_are_not_evicted_whole_only_what_can_be_spared_is_free() -> None:
@@ -177,6 +179,8 @@ def test_where_gangs_are_not_evicted_whole_only_what_can_be_spared_is_free() -> 
     it.nodes(4)
     it.running("little", 4, ["n0", "n1", "n2", "n3"], min_member=2)
     for number, asked in enumerate((3, 2)):
-        it.group(f"new{number}", min_member=asked, min_resources=cores(cpu=asked), priority=10, phase=Phase.PENDING)
+        it.group(
+            f"new{number}", min_member=asked, min_resources=cores(cpu=asked), priority=10, phase=PodGroupPhase.PENDING
+        )
     phases = {verdict.group.name: verdict.phase for verdict in it.cycle().groups}
-    assert (phases["new0"], phases["new1"]) == (Phase.PENDING, Phase.INQUEUE)
+    assert (phases["new0"], phases["new1"]) == (PodGroupPhase.PENDING, PodGroupPhase.INQUEUE)

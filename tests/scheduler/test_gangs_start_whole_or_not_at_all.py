@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from kit.planner_board import RACK, Board, binds, evicted, key, said, verdict
 from shoal.kube.selectors import from_labels
-from shoal.scheduler.planner.gang_types import Closeness, Group, Phase
-from shoal.scheduler.planner.snapshot_types import Neighbours, State
+from shoal.scheduler.planner.gang_types import PodGroup, PodGroupPhase, TopologyConstraint
+from shoal.scheduler.planner.snapshot_types import AffinityTerm, PodState
 
 NEVER = "; even with nobody else there it would not fit, so make it smaller or add nodes"
 
@@ -27,7 +27,7 @@ def test_01_three_slots_hold_no_gang_of_four_and_a_fourth_starts_it_at_once() ->
     board.node("n3")
     made = board.cycle()
     assert binds(made) == {"g-0": "n0", "g-1": "n1", "g-2": "n2", "g-3": "n3"}
-    assert (verdict(made, "g").phase, said(made, "g")) == (Phase.RUNNING, "4 pods placed, 4 in all")
+    assert (verdict(made, "g").phase, said(made, "g")) == (PodGroupPhase.RUNNING, "4 pods placed, 4 in all")
 
 
 def test_02_the_minimum_comes_first_and_then_as_much_surplus_as_fits() -> None:
@@ -80,7 +80,7 @@ def test_05_too_few_pods_exist_and_no_place_is_looked_for() -> None:
     made = board.cycle()
     assert made.binds == ()
     found = verdict(made, "g")
-    assert (found.reason, found.blocked, found.sentence) == (
+    assert (found.reason, found.blocked, found.message) == (
         "NotEnoughTasks",
         "pods",
         "waiting: 3 of the 4 pods it needs at once exist",
@@ -93,7 +93,7 @@ def test_05_too_few_pods_of_one_role_exist() -> None:
     board.group("g", 0, min_member=3, min_roles={"ps": 1, "worker": 2})
     board.pods("g", range(3), role="worker")
     found = verdict(board.cycle(), "g")
-    assert (found.reason, found.sentence) == (
+    assert (found.reason, found.message) == (
         "NotEnoughPodsOfTask",
         "waiting: 0 of the 1 pods of ps it needs at once exist",
     )
@@ -118,14 +118,14 @@ def test_16_the_gang_is_unknown_while_its_replacement_finds_no_place() -> None:
     board.removes("old-2")
     board.view.remove_node("n2")
     board.pods("old", [3])
-    assert verdict(board.cycle(), "old").phase is Phase.UNKNOWN
+    assert verdict(board.cycle(), "old").phase is PodGroupPhase.UNKNOWN
 
 
 def test_23_one_of_two_gangs_with_a_pod_per_host_runs_whole() -> None:
     board = Board()
     for number in range(100):
         board.node(f"n{number:03}", cpu=8, labels={"host": f"n{number:03}"})
-    rule = Neighbours(from_labels({"app": "x"}), "host", frozenset({"team"}))
+    rule = AffinityTerm(from_labels({"app": "x"}), "host", frozenset({"team"}))
     for name in "ab":
         board.group(name, 100, labels={"app": "x"}, apart=(rule,))
     made = board.cycle()
@@ -140,7 +140,7 @@ def test_23_one_of_two_gangs_with_a_pod_per_host_runs_whole() -> None:
 def test_a_gang_that_others_keep_away_stops_none_that_asks_for_the_same_and_may_go_there() -> None:
     board = Board()
     board.node("n", cpu=8, labels={"host": "n"})
-    rule = Neighbours(from_labels({"app": "x"}), "host", frozenset({"team"}))
+    rule = AffinityTerm(from_labels({"app": "x"}), "host", frozenset({"team"}))
     board.running("alone", 1, ["n"], apart=(rule,))
     board.group("chosen", 1, labels={"app": "x"})
     board.group("other", 1)
@@ -159,9 +159,9 @@ def half_bound(failed: int) -> Board:
     board.cycle()
     for number in range(failed):
         pod = board.view.pods[key(f"g-{number}")]
-        board.view.set_pod(replace(pod, node="", state=State.PENDING))
+        board.view.set_pod(replace(pod, node="", state=PodState.PENDING))
     group = board.view.groups[key("g")].group
-    board.view.set_group(replace(group, phase=Phase.INQUEUE, ran=False))
+    board.view.set_group(replace(group, phase=PodGroupPhase.INQUEUE, ran=False))
     return board
 
 
@@ -175,7 +175,7 @@ def test_24_after_the_hold_time_the_others_are_undone() -> None:
     made = board.cycle(later=30)
     assert made.binds == ()
     assert evicted(made) == [f"g-{number}" for number in range(1, 8)]
-    assert {eviction.sentence for eviction in made.evictions} == {
+    assert {eviction.message for eviction in made.evictions} == {
         "undone: 1 of its pods stayed without a place for too long after the others were bound"
     }
 
@@ -202,8 +202,8 @@ def test_a_pod_before_its_group_waits_for_it() -> None:
     board.pods("g", range(2))
     made = board.cycle()
     assert made.binds == ()
-    assert {wait.sentence for wait in made.waits} == {"waiting: there is no PodGroup g yet"}
-    board.view.set_group(Group(key("g"), min_member=2))
+    assert {wait.message for wait in made.waits} == {"waiting: there is no PodGroup g yet"}
+    board.view.set_group(PodGroup(key("g"), min_member=2))
     assert len(board.cycle().binds) == 2
 
 
@@ -221,5 +221,5 @@ def test_surplus_of_a_gang_that_starts_now_stays_in_its_rack() -> None:
     board = Board(tiers=(RACK,))
     for number, rack in enumerate("aabb"):
         board.node(f"n{number}", cpu=1, labels={RACK: rack})
-    board.group("g", 3, min_member=2, closeness=Closeness(hard=True))
+    board.group("g", 3, min_member=2, closeness=TopologyConstraint(hard=True))
     assert sorted(binds(board.cycle()).values()) == ["n0", "n1"]

@@ -9,9 +9,9 @@ import pytest
 
 from kit.planner_board import HOST, RACK, Board, cores, evicted, key, said
 from shoal.kube.selectors import parse_labels
-from shoal.scheduler.planner.gang_types import Closeness
+from shoal.scheduler.planner.gang_types import TopologyConstraint
 from shoal.scheduler.planner.preemption import SEARCHED_AGAIN_SECONDS
-from shoal.scheduler.planner.snapshot_types import Neighbours
+from shoal.scheduler.planner.snapshot_types import AffinityTerm
 
 PATIENCE = 1800
 STEP = 600
@@ -67,7 +67,7 @@ def test_a_gang_that_fills_the_cluster_starts_among_small_ones_of_another_queue(
 
 
 def apart(name: str) -> Any:
-    return (Neighbours(parse_labels(f"app={name}"), HOST, frozenset({"team"})),)
+    return (AffinityTerm(parse_labels(f"app={name}"), HOST, frozenset({"team"})),)
 
 
 def test_nodes_are_kept_only_where_the_whole_gang_would_start() -> None:
@@ -96,7 +96,7 @@ def test_pods_that_never_go_leave_no_room_to_wait_for() -> None:
     board = Board()
     board.nodes(2, cpu=2)
     board.running("dns", 1, ["n0"], cpu=1, priority=2_000_000_000)
-    for pod in list(board.view.groups[key("dns")].sitting.values()):
+    for pod in list(board.view.groups[key("dns")].placed.values()):
         board.view.set_pod(replace(pod, priority=2_000_000_000))
     board.running("old", 1, ["n1"], cpu=2)
     board.group("big", 1, cpu=2, created=0.0)
@@ -193,7 +193,7 @@ def test_whoever_stands_behind_many_who_cannot_be_helped_is_looked_at_in_time() 
         board.node(f"n{number}", labels={RACK: f"r{number // 2}"})
     board.running("low", 6, [f"n{number}" for number in range(6)], min_member=1)
     for number in range(20):
-        board.group(f"vain-{number:02}", 3, priority=10 + number, closeness=Closeness())
+        board.group(f"vain-{number:02}", 3, priority=10 + number, closeness=TopologyConstraint())
     board.group("behind", 1, priority=5)
     for _ in range(20):
         made = board.cycle(later=1)

@@ -8,8 +8,8 @@ import pytest
 
 from kit.planner_board import GPU, RACK, SPINE, Board, binds, said
 from shoal.kube.selectors import from_labels
-from shoal.scheduler.planner.gang_types import Closeness, HyperNode, Subgroups
-from shoal.scheduler.planner.snapshot_types import Neighbours, Spread
+from shoal.scheduler.planner.gang_types import HyperNode, SubgroupPolicy, TopologyConstraint
+from shoal.scheduler.planner.snapshot_types import AffinityTerm, SpreadConstraint
 
 
 @pytest.mark.parametrize(("profile", "expected"), [("pack", "busy"), ("auto", "busy"), ("spread", "empty")])
@@ -26,11 +26,11 @@ def racks(free: dict[str, int], *, per_rack: int = 4, spines: dict[str, str] | N
     """Racks of nodes with one core each; what is not free in a rack is taken by somebody."""
     board = Board(tiers=(RACK, SPINE))
     taken = []
-    for rack, room in free.items():
+    for rack, resources in free.items():
         for number in range(per_rack):
             name = f"{rack}-{number}"
             board.node(name, labels={RACK: rack, SPINE: (spines or {}).get(rack, "s")})
-            if number >= room:
+            if number >= resources:
                 taken.append(name)
     if taken:
         board.running("others", len(taken), taken)
@@ -43,14 +43,14 @@ def used_racks(board: Board, group: str) -> set[str]:
 
 def test_20_one_rack_holds_the_whole_gang() -> None:
     board = racks({"r1": 3, "r2": 4, "r3": 3})
-    board.group("g", 4, closeness=Closeness(tier=1))
+    board.group("g", 4, closeness=TopologyConstraint(tier=1))
     board.cycle()
     assert used_racks(board, "g") == {"r2"}
 
 
 def test_20_with_no_rack_large_enough_it_waits_and_the_largest_hole_is_named() -> None:
     board = racks({"r1": 2, "r2": 3})
-    board.group("g", 4, closeness=Closeness(tier=1))
+    board.group("g", 4, closeness=TopologyConstraint(tier=1))
     made = board.cycle()
     assert made.binds == ()
     assert said(made, "g") == "waiting: needs 4 cpu in one rack, the largest free hole is 3 in rack r2"
@@ -58,7 +58,7 @@ def test_20_with_no_rack_large_enough_it_waits_and_the_largest_hole_is_named() -
 
 def test_20_a_soft_wish_spans_racks() -> None:
     board = racks({"r1": 3, "r2": 3})
-    board.group("g", 4, closeness=Closeness(hard=False, tier=1))
+    board.group("g", 4, closeness=TopologyConstraint(hard=False, tier=1))
     board.cycle()
     assert used_racks(board, "g") == {"r1", "r2"}
 
@@ -66,11 +66,11 @@ def test_20_a_soft_wish_spans_racks() -> None:
 def test_20_a_wider_tier_spans_one_spine_and_not_two() -> None:
     spines = {"r1": "s1", "r2": "s2", "r3": "s2"}
     board = racks({"r1": 3, "r2": 2, "r3": 2}, spines=spines)
-    board.group("g", 4, closeness=Closeness(tier=2))
+    board.group("g", 4, closeness=TopologyConstraint(tier=2))
     board.cycle()
     assert used_racks(board, "g") == {"r2", "r3"}
     board = racks({"r1": 3, "r2": 2, "r3": 1}, spines=spines)
-    board.group("g", 4, closeness=Closeness(tier=2))
+    board.group("g", 4, closeness=TopologyConstraint(tier=2))
     assert board.cycle().binds == ()
 
 
@@ -79,15 +79,15 @@ def test_20_hypernodes_say_what_is_near() -> None:
     board.nodes(6)
     board.view.set_hypernode(HyperNode("left", 1, frozenset({"n0", "n1", "n2"})))
     board.view.set_hypernode(HyperNode("right", 1, frozenset({"n3", "n4", "n5"})))
-    board.group("a", 2, closeness=Closeness(tier=1))
-    board.group("b", 3, closeness=Closeness(tier=1))
+    board.group("a", 2, closeness=TopologyConstraint(tier=1))
+    board.group("b", 3, closeness=TopologyConstraint(tier=1))
     made = board.cycle()
     assert binds(made) == {"a-0": "n0", "a-1": "n1", "b-0": "n3", "b-1": "n4", "b-2": "n5"}
 
 
 def test_21_a_replacement_lands_beside_the_rest_of_its_gang_or_waits() -> None:
     board = racks({"r1": 4, "r2": 4})
-    board.running("g", 2, ["r1-0", "r1-1"], closeness=Closeness(tier=1))
+    board.running("g", 2, ["r1-0", "r1-1"], closeness=TopologyConstraint(tier=1))
     board.running("guest", 2, ["r1-2", "r1-3"])
     board.removes("g-1")
     board.group("thief", 1, node_selector={RACK: "r1"}, priority=5)
@@ -102,8 +102,8 @@ def test_21_a_replacement_lands_beside_the_rest_of_its_gang_or_waits() -> None:
 
 def test_subgroups_keep_to_narrower_domains_than_their_gang() -> None:
     board = racks({"r1": 2, "r2": 3, "r3": 2}, spines={"r1": "s1", "r2": "s2", "r3": "s2"})
-    policy = Subgroups("part", size=2, minimum=2, label_keys=("part",), closeness=Closeness(tier=1))
-    board.group("g", 0, min_member=4, subgroups=(policy,), closeness=Closeness(tier=2))
+    policy = SubgroupPolicy("part", size=2, minimum=2, label_keys=("part",), closeness=TopologyConstraint(tier=1))
+    board.group("g", 0, min_member=4, subgroups=(policy,), closeness=TopologyConstraint(tier=2))
     for part in "xy":
         board.pods("g", [0, 1], role=part, labels={"part": part})
     board.cycle()
@@ -121,14 +121,14 @@ def test_a_gang_keeps_its_ports_apart() -> None:
 
 
 def zone(name: str, *, apart: bool = False, together: bool = False, skew: int = 0) -> dict[str, Any]:
-    rule = Neighbours(from_labels({"app": name}), "zone", frozenset({"team"}))
+    rule = AffinityTerm(from_labels({"app": name}), "zone", frozenset({"team"}))
     found: dict[str, Any] = {"labels": {"app": name}}
     if apart:
         found["apart"] = (rule,)
     if together:
         found["together"] = (rule,)
     if skew:
-        found["spreads"] = (Spread(rule, skew),)
+        found["spreads"] = (SpreadConstraint(rule, skew),)
     return found
 
 
@@ -210,7 +210,7 @@ def near(tier: int, *, hard: bool = True) -> list[str]:
     for number, name in enumerate(("a", "b", "c")):
         board.view.set_hypernode(HyperNode(name, 1, frozenset({f"n{2 * number}", f"n{2 * number + 1}"})))
     board.view.set_hypernode(HyperNode("spine", 2, frozenset({"n2", "n3", "n4", "n5"})))
-    board.group("g", 4, closeness=Closeness(hard=hard, tier=tier))
+    board.group("g", 4, closeness=TopologyConstraint(hard=hard, tier=tier))
     return sorted(binds(board.cycle()).values())
 
 

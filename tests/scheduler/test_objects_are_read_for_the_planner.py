@@ -8,9 +8,9 @@ import pytest
 
 from shoal.kube.objects import Key
 from shoal.kube.selectors import from_labels
-from shoal.scheduler.planner.from_objects import group_from, member_from, queue_from, seconds
-from shoal.scheduler.planner.gang_types import Closeness, Group, Phase, Queue, Subgroups
-from shoal.scheduler.planner.snapshot_types import Neighbours, Pod, Spread, State
+from shoal.scheduler.planner.from_objects import group_from, pod_from, queue_from, seconds
+from shoal.scheduler.planner.gang_types import PodGroup, PodGroupPhase, Queue, SubgroupPolicy, TopologyConstraint
+from shoal.scheduler.planner.snapshot_types import AffinityTerm, Pod, PodState, SpreadConstraint
 
 BORN = "1970-01-01T00:01:40Z"
 
@@ -32,7 +32,7 @@ def test_a_pod_group() -> None:
         },
         "status": {"phase": "Running"},
     }
-    assert group_from(obj, priority=7) == Group(
+    assert group_from(obj, priority=7) == PodGroup(
         Key("team", "g"),
         uid="uid-g",
         created=100.0,
@@ -41,9 +41,9 @@ def test_a_pod_group() -> None:
         min_resources={"cpu": 1500},
         queue="research",
         priority=7,
-        phase=Phase.RUNNING,
-        closeness=Closeness(hard=True, tier=2),
-        subgroups=(Subgroups("part", size=2, minimum=1, label_keys=("p",)),),
+        phase=PodGroupPhase.RUNNING,
+        closeness=TopologyConstraint(hard=True, tier=2),
+        subgroups=(SubgroupPolicy("part", size=2, minimum=1, label_keys=("p",)),),
         sla_seconds=5400.0,
         ran=True,
     )
@@ -90,7 +90,7 @@ def test_a_pod_of_a_gang() -> None:
         "status": {"phase": "Running", "startTime": BORN},
     }
     chosen, team = from_labels({"app": "x"}), frozenset({"team"})
-    assert member_from(obj) == Pod(
+    assert pod_from(obj) == Pod(
         Key("team", "p"),
         "uid-p",
         {"cpu": 1000, "pods": 1000},
@@ -100,13 +100,13 @@ def test_a_pod_of_a_gang() -> None:
         role="ps",
         index=2,
         node="n",
-        state=State.RUNNING,
+        state=PodState.RUNNING,
         since=100.0,
         preemptable=False,
         recreated=False,
         ports=frozenset({"TCP/80"}),
-        apart=(Neighbours(chosen, "host", team),),
-        spreads=(Spread(Neighbours(chosen, "zone", team), 2),),
+        apart=(AffinityTerm(chosen, "host", team),),
+        spreads=(SpreadConstraint(AffinityTerm(chosen, "zone", team), 2),),
     )
 
 

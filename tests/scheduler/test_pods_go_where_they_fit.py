@@ -44,8 +44,8 @@ def bound(name: str, to: str) -> Bind:
     return Bind(Key("default", name), f"uid-{name}", to)
 
 
-def waiting(name: str, sentence: str, *, too_large: bool = False) -> tuple[Wait, ...]:
-    return (Wait(Key("default", name), f"uid-{name}", sentence, too_large=too_large),)
+def waiting(name: str, message: str, *, too_large: bool = False) -> tuple[Wait, ...]:
+    return (Wait(Key("default", name), f"uid-{name}", message, too_large=too_large),)
 
 
 def test_a_pod_goes_to_the_node_it_fills_best() -> None:
@@ -56,7 +56,7 @@ def test_a_pod_goes_to_the_node_it_fills_best() -> None:
 def test_pods_of_one_plan_share_the_room() -> None:
     result = planned([node("n", cpu=2)], [pod("a"), pod("b"), pod("c")])
     assert result.binds == (bound("a", "n"), bound("b", "n"))
-    assert [w.sentence for w in result.waits] == ["waiting: needs 1 cpu, the most free is 0 of 2 on node n"]
+    assert [w.message for w in result.waits] == ["waiting: needs 1 cpu, the most free is 0 of 2 on node n"]
 
 
 def test_a_higher_priority_goes_first_and_a_blocked_pod_blocks_nobody() -> None:
@@ -117,10 +117,10 @@ SENTENCES = [
 ]
 
 
-@pytest.mark.parametrize(("nodes", "lone", "sentence", "too_large"), SENTENCES)
-def test_a_waiting_pod_is_told_why(nodes: list[Node], lone: Pod, sentence: str, too_large: bool) -> None:
+@pytest.mark.parametrize(("nodes", "lone", "message", "too_large"), SENTENCES)
+def test_a_waiting_pod_is_told_why(nodes: list[Node], lone: Pod, message: str, too_large: bool) -> None:
     made = planned(nodes, [lone])
-    assert (made.binds, made.waits) == ((), waiting("p", f"waiting: {sentence}", too_large=too_large))
+    assert (made.binds, made.waits) == ((), waiting("p", f"waiting: {message}", too_large=too_large))
 
 
 TOLERATIONS = [

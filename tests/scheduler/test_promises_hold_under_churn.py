@@ -16,8 +16,8 @@ import pytest
 from kit.cluster_churn import Arrival, World, lived, seeds
 from kit.planner_board import GPU, HOST, RACK, cores, key
 from shoal.kube.selectors import parse_labels
-from shoal.scheduler.planner.gang_types import Closeness, Group, Phase, Queue, Subgroups
-from shoal.scheduler.planner.snapshot_types import Neighbours, Node, Pod
+from shoal.scheduler.planner.gang_types import PodGroup, PodGroupPhase, Queue, SubgroupPolicy, TopologyConstraint
+from shoal.scheduler.planner.snapshot_types import AffinityTerm, Node, Pod
 
 PARTS = 4  # so that several workers share the work
 
@@ -28,23 +28,23 @@ def node(number: int) -> Node:
 
 def gang(rng: random.Random, name: str, now: float, *, queues: tuple[Queue, ...]) -> Arrival:
     count = rng.randint(1, 5)
-    group = Group(
+    group = PodGroup(
         key(name),
         uid=name,
         created=now,
         min_member=rng.randint(1, count),
         queue=rng.choice(queues).name,
         priority=rng.choice((0, 0, 0, 1, 2)),
-        phase=Phase.INQUEUE,
+        phase=PodGroupPhase.INQUEUE,
         inqueue_since=now,
         elastic=rng.random() < 0.3,
-        guest=rng.random() < 0.1,
-        closeness=Closeness(hard=rng.random() < 0.5) if rng.random() < 0.3 else None,
+        preemptible_guest=rng.random() < 0.1,
+        closeness=TopologyConstraint(hard=rng.random() < 0.5) if rng.random() < 0.3 else None,
     )
     return group, pods(group, count, cores(cpu=rng.randint(1, 3), pods=1))
 
 
-def pods(group: Group, count: int, asked: dict[str, int], **more: Any) -> list[Pod]:
+def pods(group: PodGroup, count: int, asked: dict[str, int], **more: Any) -> list[Pod]:
     names = [f"{group.key.name}-{number}" for number in range(count)]
     return [Pod(key(name), f"uid-{name}", asked, group=group.key, index=i, **more) for i, name in enumerate(names)]
 
@@ -94,23 +94,23 @@ def mixed_gang(rng: random.Random, name: str, now: float, *, shares: bool) -> Ar
     labels: dict[str, Any] = {"app": name, "half": str(rng.randint(0, 1))}
     more: dict[str, Any] = {}
     if rng.random() < 0.2:
-        more["apart"] = (Neighbours(parse_labels(f"app={name}"), HOST, frozenset({"team"})),)
+        more["apart"] = (AffinityTerm(parse_labels(f"app={name}"), HOST, frozenset({"team"})),)
     if rng.random() < 0.1:
         more["ports"] = frozenset({"TCP/80"})
-    group = Group(
+    group = PodGroup(
         key(name),
         uid=name,
         created=now,
         min_member=least,
         min_roles={"ps": 1} if least > 1 and rng.random() < 0.3 else {},
-        subgroups=(Subgroups("pair", 2, 1, label_keys=("pair",)),) if least >= 2 and rng.random() < 0.2 else (),
+        subgroups=(SubgroupPolicy("pair", 2, 1, label_keys=("pair",)),) if least >= 2 and rng.random() < 0.2 else (),
         min_resources={r: a * least for r, a in asked.items() if r != "pods"} if waits_outside else None,
         queue=rng.choice(LEAVES).name,
         priority=rng.choice((0, 0, 0, 1)),
-        phase=Phase.PENDING if waits_outside else Phase.INQUEUE,
+        phase=PodGroupPhase.PENDING if waits_outside else PodGroupPhase.INQUEUE,
         inqueue_since=None if waits_outside else now,
         elastic=rng.random() < 0.3,
-        guest=rng.random() < 0.1,
+        preemptible_guest=rng.random() < 0.1,
         sla_seconds=rng.choice((None, None, 900.0)),
     )
     made = pods(group, count, asked, gpu_milli=part, **more)

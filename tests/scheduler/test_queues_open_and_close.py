@@ -11,7 +11,7 @@ from kit.planner_board import Board, binds, cores
 from shoal.scheduler.planner.from_objects import queue_from
 from shoal.scheduler.planner.gang_types import Queue
 from shoal.scheduler.planner.queue_state import (
-    QueueRefused,
+    QueueInvalid,
     admit_deletion,
     admit_group,
     admit_queue,
@@ -134,7 +134,7 @@ REFUSED: list[tuple[str, Callable[[], object], str]] = [
 
 @pytest.mark.parametrize(("ask", "words"), [pytest.param(ask, words, id=name) for name, ask, words in REFUSED])
 def test_what_is_refused_says_why_and_what_to_do(ask: Callable[[], object], words: str) -> None:
-    with pytest.raises(QueueRefused, match=words):
+    with pytest.raises(QueueInvalid, match=words):
         ask()
 
 

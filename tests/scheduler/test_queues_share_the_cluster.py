@@ -7,17 +7,17 @@ from dataclasses import replace
 import pytest
 
 from kit.planner_board import Board, binds, cores, key, said, verdict
-from shoal.scheduler.planner.fair_share import Shares
-from shoal.scheduler.planner.gang_types import Phase, Queue
+from shoal.scheduler.planner.fair_share import FairShares
+from shoal.scheduler.planner.gang_types import PodGroupPhase, Queue
 from shoal.scheduler.planner.results import pod_waits
 
 
 def pending(board: Board, name: str, cpu: int, **more: object) -> None:
     """A group that asks to be let in and has no pods yet."""
-    board.group(name, 0, min_member=1, phase=Phase.PENDING, min_resources=cores(cpu=cpu), **more)  # type: ignore[arg-type]
+    board.group(name, 0, min_member=1, phase=PodGroupPhase.PENDING, min_resources=cores(cpu=cpu), **more)  # type: ignore[arg-type]
 
 
-def phases(board: Board, *names: str, later: float = 0.0) -> list[Phase]:
+def phases(board: Board, *names: str, later: float = 0.0) -> list[PodGroupPhase]:
     made = board.cycle(later=later)
     known = {found.group.name: found.phase for found in made.groups}
     return [known.get(name, board.view.groups[key(name)].group.phase) for name in names]
@@ -30,8 +30,8 @@ def test_06_a_group_above_its_queues_capability_stays_out_and_the_queue_is_named
     pending(board, "g", 8, queue="small")
     made = board.cycle()
     found = verdict(made, "g")
-    assert (found.phase, found.blocked) == (Phase.PENDING, "quota")
-    assert found.sentence == (
+    assert (found.phase, found.blocked) == (PodGroupPhase.PENDING, "quota")
+    assert found.message == (
         "waiting: needs 8 cpu, and queue small may hold 4 in all, "
         "so raise its capability, ask for less, or name another queue"
     )
@@ -44,7 +44,11 @@ def test_07_overcommit_lets_two_of_three_queues_in() -> None:
         board.queue(name)
         pending(board, f"g{name}", 6, queue=name)
     made = board.cycle()
-    assert [verdict(made, f"g{name}").phase for name in "abc"] == [Phase.INQUEUE, Phase.INQUEUE, Phase.PENDING]
+    assert [verdict(made, f"g{name}").phase for name in "abc"] == [
+        PodGroupPhase.INQUEUE,
+        PodGroupPhase.INQUEUE,
+        PodGroupPhase.PENDING,
+    ]
     assert said(made, "gc") == (
         "waiting: needs 6 cpu; the cluster lets in 12 at once, and groups before it already ask for 12"
     )
@@ -55,11 +59,11 @@ def test_07_in_one_queue_the_ceiling_is_the_cluster() -> None:
     board.node("n", cpu=10)
     for number in range(3):
         pending(board, f"g{number}", 6)
-    assert phases(board, "g0", "g1", "g2") == [Phase.INQUEUE, Phase.PENDING, Phase.PENDING]
+    assert phases(board, "g0", "g1", "g2") == [PodGroupPhase.INQUEUE, PodGroupPhase.PENDING, PodGroupPhase.PENDING]
 
 
 def deserved(board: Board, *names: str) -> list[float]:
-    shares = Shares(board.view)
+    shares = FairShares(board.view)
     return [round(shares.standings[name].deserved["cpu"] / 1000, 3) for name in names]
 
 
@@ -162,8 +166,8 @@ def test_18_a_promised_waiting_time_beats_overcommit() -> None:
     board.queue("other")
     pending(board, "first", 10)
     pending(board, "late", 6, queue="other", sla_seconds=60.0)
-    assert phases(board, "first", "late") == [Phase.INQUEUE, Phase.PENDING]
-    assert phases(board, "late", later=61) == [Phase.INQUEUE]
+    assert phases(board, "first", "late") == [PodGroupPhase.INQUEUE, PodGroupPhase.PENDING]
+    assert phases(board, "late", later=61) == [PodGroupPhase.INQUEUE]
 
 
 def test_22_a_closed_queue_places_nothing_and_keeps_what_runs() -> None:
@@ -196,9 +200,9 @@ def test_26_an_admitted_group_without_a_place_goes_back_and_lets_the_next_in() -
     board.nodes(2, cpu=4)
     pending(board, "impossible", 8)
     pending(board, "next", 8)
-    assert phases(board, "impossible", "next") == [Phase.INQUEUE, Phase.PENDING]
+    assert phases(board, "impossible", "next") == [PodGroupPhase.INQUEUE, PodGroupPhase.PENDING]
     board.pods("impossible", [0], cpu=8)
-    assert phases(board, "impossible", "next", later=600) == [Phase.PENDING, Phase.INQUEUE]
+    assert phases(board, "impossible", "next", later=600) == [PodGroupPhase.PENDING, PodGroupPhase.INQUEUE]
     found = verdict(board.cycle(), "impossible")
     assert (found.reason, found.timeouts, found.not_before) == ("InqueueTimeout", 1, board.now + 60)
 
@@ -212,7 +216,7 @@ def test_26_two_that_never_find_a_place_do_not_keep_a_third_out_by_turns() -> No
     for _ in range(12):  # until each waits outside for as long as the other may be inside
         board.cycle(later=600)
     pending(board, "third", 8)
-    assert Phase.INQUEUE in [phases(board, "third", later=600)[0] for _ in range(3)]
+    assert PodGroupPhase.INQUEUE in [phases(board, "third", later=600)[0] for _ in range(3)]
 
 
 def test_27_only_pods_that_more_nodes_would_help_are_called_unschedulable() -> None:
@@ -255,11 +259,11 @@ def test_what_still_runs_on_a_cordoned_node_keeps_nobody_out_of_the_others() -> 
     board.nodes(2, cpu=4)
     board.running("runs", 4, ["n0"])
     board.node("n0", cpu=4, unschedulable=True)
-    board.group("next", min_member=4, phase=Phase.PENDING, min_resources=cores(cpu=4))
-    assert [verdict.phase for verdict in board.cycle().groups] == [Phase.INQUEUE]
+    board.group("next", min_member=4, phase=PodGroupPhase.PENDING, min_resources=cores(cpu=4))
+    assert [verdict.phase for verdict in board.cycle().groups] == [PodGroupPhase.INQUEUE]
     board.node("n1", cpu=3)
-    board.group("last", min_member=4, phase=Phase.PENDING, min_resources=cores(cpu=4))
-    assert [verdict.phase for verdict in board.cycle().groups] == [Phase.PENDING, Phase.INQUEUE]
+    board.group("last", min_member=4, phase=PodGroupPhase.PENDING, min_resources=cores(cpu=4))
+    assert [verdict.phase for verdict in board.cycle().groups] == [PodGroupPhase.PENDING, PodGroupPhase.INQUEUE]
 
 
 def test_18_whoever_was_promised_an_earlier_start_goes_first() -> None:

@@ -9,8 +9,8 @@ import pytest
 
 from kit.planner_board import Board, binds, cores, evicted, key, said, shrunk
 from shoal.kube.objects import Key
-from shoal.scheduler.planner.gang_types import Phase
-from shoal.scheduler.planner.snapshot_types import Pod, State
+from shoal.scheduler.planner.gang_types import PodGroupPhase
+from shoal.scheduler.planner.snapshot_types import Pod, PodState
 
 
 def lent(*, minimum: int, reclaimable: bool = True, **more: Any) -> Board:
@@ -28,7 +28,7 @@ def test_11_just_enough_surplus_of_the_borrower_goes_and_the_whole_gang_starts()
     board = lent(minimum=10)
     made = board.cycle()
     assert evicted(made) == ["old-12", "old-13", "old-14", "old-15"]
-    assert made.evictions[0].sentence == (
+    assert made.evictions[0].message == (
         "evicted: old gives way, its queue holds more than it deserves, and room is needed for new in queue b"
     )
     assert said(made, "new") == "waiting: its place is being freed; it starts when 4 pods have left"
@@ -69,7 +69,7 @@ def test_an_elastic_job_shrinks_before_anybody_is_evicted() -> None:
     board.view.set_group(replace(group, elastic=True))
     made = board.cycle()
     assert (evicted(made), shrunk(made)) == ([], ["old-12", "old-13", "old-14", "old-15"])
-    assert made.shrinks[0].sentence == (
+    assert made.shrinks[0].message == (
         "shrunk by 4: old gives way, its queue holds more than it deserves, and room is needed for new in queue b"
     )
 
@@ -113,10 +113,10 @@ SPARED = [
 def test_13_some_pods_are_never_evicted(field: dict[str, Any]) -> None:
     board = Board()
     board.nodes(1)
-    pod = Pod(key("dns"), "uid", cores(cpu=1, pods=1), node="n0", state=State.RUNNING)
+    pod = Pod(key("dns"), "uid", cores(cpu=1, pods=1), node="n0", state=PodState.RUNNING)
     board.view.set_pod(replace(pod, **field))
-    members = next(iter(board.view.groups.values()))
-    members.group = replace(members.group, priority=-1)
+    gang = next(iter(board.view.groups.values()))
+    gang.group = replace(gang.group, priority=-1)
     board.group("high", 1, priority=10)
     assert board.cycle().evictions == ()
 
@@ -205,7 +205,7 @@ def test_a_group_is_let_in_where_others_give_way_to_it(
     board = Board(**settings)
     board.nodes(4)
     board.running("low", 4, ["n0", "n1", "n2", "n3"], min_resources=cores(cpu=4))
-    board.group("high", 4, priority=priority, phase=Phase.PENDING, min_resources=cores(cpu=4))
+    board.group("high", 4, priority=priority, phase=PodGroupPhase.PENDING, min_resources=cores(cpu=4))
     assert evicted(board.cycle()) == gone
 
 
@@ -227,7 +227,7 @@ def test_a_group_is_let_in_where_its_queue_may_take_back_what_it_lent(
     board.queue("b", deserved=cores(cpu=10))
     nodes = [f"n{n}" for n in range(20)]
     board.running("old", 20, nodes, min_member=4, queue="a", min_resources=cores(cpu=4))
-    board.group("new", cpus, queue="b", phase=Phase.PENDING, min_resources=cores(cpu=cpus))
+    board.group("new", cpus, queue="b", phase=PodGroupPhase.PENDING, min_resources=cores(cpu=cpus))
     assert len(evicted(board.cycle())) == gone
 
 
@@ -236,12 +236,12 @@ def test_no_more_groups_are_let_in_than_others_give_way_to() -> None:
     board.nodes(4)
     board.running("low", 4, ["n0", "n1", "n2", "n3"], min_member=2, min_resources=cores(cpu=2))
     for name in ("first", "second", "third"):
-        board.group(name, 2, priority=1, phase=Phase.PENDING, min_resources=cores(cpu=2))
+        board.group(name, 2, priority=1, phase=PodGroupPhase.PENDING, min_resources=cores(cpu=2))
     made = board.cycle()
     assert {verdict.group.name: verdict.phase for verdict in made.groups if verdict.group.name != "low"} == {
-        "first": Phase.INQUEUE,
-        "second": Phase.INQUEUE,
-        "third": Phase.PENDING,
+        "first": PodGroupPhase.INQUEUE,
+        "second": PodGroupPhase.INQUEUE,
+        "third": PodGroupPhase.PENDING,
     }
 
 
@@ -249,5 +249,5 @@ def test_no_room_is_made_for_a_group_that_is_not_let_in() -> None:
     board = Board()
     board.nodes(2)
     board.running("low", 2, ["n0", "n1"], min_member=1)
-    board.group("high", 1, priority=1, phase=Phase.PENDING, min_resources=cores(cpu=3))
+    board.group("high", 1, priority=1, phase=PodGroupPhase.PENDING, min_resources=cores(cpu=3))
     assert board.cycle().evictions == ()

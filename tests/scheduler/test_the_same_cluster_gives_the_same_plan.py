@@ -13,17 +13,18 @@ from kit.planner_board import GPU, HOST, NS, RACK, Board, cores, evicted, key
 from shoal.kube.objects import Key
 from shoal.kube.selectors import parse_labels
 from shoal.scheduler.planner.cache import ClusterView
-from shoal.scheduler.planner.gang_types import Closeness, Group, Phase
+from shoal.scheduler.planner.gang_types import PodGroup, PodGroupPhase, TopologyConstraint
 from shoal.scheduler.planner.plan_types import Plan
 from shoal.scheduler.planner.planner import plan
-from shoal.scheduler.planner.snapshot_types import Neighbours, Node, Pod, State
+from shoal.scheduler.planner.snapshot_types import AffinityTerm, Node, Pod, PodState
 
 
 def told(order: int) -> Plan:
     rng, view = random.Random(28), ClusterView()
     nodes = [Node(f"n{number:04}", cores(cpu=rng.choice((4, 8, 16)), pods=110)) for number in range(1000)]
     groups = [
-        Group(Key(NS, f"g{n:03}"), uid=f"{n}", created=n, min_member=100, phase=Phase.INQUEUE) for n in range(100)
+        PodGroup(Key(NS, f"g{n:03}"), uid=f"{n}", created=n, min_member=100, phase=PodGroupPhase.INQUEUE)
+        for n in range(100)
     ]
     pods = []
     for group in groups:
@@ -62,10 +63,10 @@ def test_gangs_that_are_undone_together_go_in_the_order_of_their_names() -> None
     board = Board()
     board.nodes(4)
     for name in ("b", "a"):
-        board.group(name, 2, phase=Phase.INQUEUE)
+        board.group(name, 2, phase=PodGroupPhase.INQUEUE)
         for number, place in enumerate(["n0", "n1"] if name == "a" else ["n2"]):
             pod = board.view.pods[key(f"{name}-{number}")]
-            board.view.set_pod(replace(pod, node=place, state=State.BOUND, since=board.now))
+            board.view.set_pod(replace(pod, node=place, state=PodState.BOUND, since=board.now))
     board.removes("a-1")
     board.now += 30
     made = agreed(board)
@@ -78,13 +79,13 @@ def test_a_domain_without_nodes_is_not_the_largest_hole() -> None:
     board.view.remove_node("old")
     board.node("n", cpu=1, labels={RACK: "r"})
     board.running("full", 1, ["n"])
-    board.group("g", 2, closeness=Closeness(hard=True))
-    sentence = agreed(board).groups[-1].sentence
-    assert sentence.startswith("waiting: needs 2 cpu in one rack, the largest free hole is 0 in rack r")
+    board.group("g", 2, closeness=TopologyConstraint(hard=True))
+    message = agreed(board).groups[-1].message
+    assert message.startswith("waiting: needs 2 cpu in one rack, the largest free hole is 0 in rack r")
 
 
 def test_what_left_with_its_node_keeps_nobody_away() -> None:
-    rule = Neighbours(parse_labels("app=web"), HOST, frozenset({NS}))
+    rule = AffinityTerm(parse_labels("app=web"), HOST, frozenset({NS}))
     board = Board()
     for name in ("n0", "n1", "n2"):
         board.node(name, cpu=4, labels={HOST: name})
@@ -96,11 +97,11 @@ def test_what_left_with_its_node_keeps_nobody_away() -> None:
 
 
 def test_a_rule_that_a_running_pod_has_is_known_wherever_it_was_first_seen() -> None:
-    rule = Neighbours(parse_labels("app=web"), HOST, frozenset({NS}))
+    rule = AffinityTerm(parse_labels("app=web"), HOST, frozenset({NS}))
     board = Board()
     for name in ("n0", "n1"):
         board.node(name, cpu=4, labels={HOST: name})
-    pod = Pod(key("lonely"), "uid", cores(cpu=1, pods=1), node="n0", state=State.RUNNING, apart=(rule,))
+    pod = Pod(key("lonely"), "uid", cores(cpu=1, pods=1), node="n0", state=PodState.RUNNING, apart=(rule,))
     board.view.set_pod(pod)
     board.group("web", 1, labels={"app": "web"})
     assert [bind.node for bind in agreed(board).binds] == ["n1"]

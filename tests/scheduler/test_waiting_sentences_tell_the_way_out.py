@@ -11,8 +11,8 @@ import pytest
 
 from kit.planner_board import HOST, NS, RACK, Board, cores, key, said
 from shoal.kube.selectors import from_labels
-from shoal.scheduler.planner.gang_types import Closeness, Phase, Subgroups
-from shoal.scheduler.planner.snapshot_types import Neighbours
+from shoal.scheduler.planner.gang_types import PodGroupPhase, SubgroupPolicy, TopologyConstraint
+from shoal.scheduler.planner.snapshot_types import AffinityTerm
 
 
 def test_a_share_by_weight_is_not_called_a_limit() -> None:
@@ -42,7 +42,7 @@ def test_a_capability_below_the_share_by_weight_is_called_by_its_name() -> None:
 
 
 def asks_for_too_much(queue: str, cpu: int, *, let_in: bool, board: Board) -> str:
-    phase = Phase.INQUEUE if let_in else Phase.PENDING
+    phase = PodGroupPhase.INQUEUE if let_in else PodGroupPhase.PENDING
     board.group("g", 1, cpu=cpu, queue=queue, phase=phase, min_resources=None if let_in else cores(cpu=cpu))
     return said(board.cycle(), "g")
 
@@ -107,7 +107,7 @@ def test_a_share_by_weight_does_not_hide_a_capability_that_is_too_small() -> Non
 
 def sent_back(board: Board, *, cpu: int) -> None:
     """A gang of two that was let in and found no place in its time."""
-    board.group("g", 2, cpu=cpu, phase=Phase.PENDING, min_resources=cores(cpu=2 * cpu))
+    board.group("g", 2, cpu=cpu, phase=PodGroupPhase.PENDING, min_resources=cores(cpu=2 * cpu))
     board.cycle()
     board.cycle(later=600)
 
@@ -150,7 +150,7 @@ def test_one_pod_is_not_called_pods() -> None:
 
 def test_one_subgroup_is_not_called_subgroups() -> None:
     board = Board()
-    policy = Subgroups("part", size=2, minimum=1, label_keys=("part",))
+    policy = SubgroupPolicy("part", size=2, minimum=1, label_keys=("part",))
     board.group("g", 0, min_member=2, subgroups=(policy,))
     for number, part in enumerate("ab"):  # one of each part would fit
         board.node(part, cpu=1, labels={"part": part})
@@ -170,7 +170,7 @@ def test_one_pod_that_has_its_place_is_not_called_pods() -> None:
     board = Board()
     board.node("n", cpu=1)
     board.running("g", 1, ["n"])
-    board.view.set_group(replace(board.view.groups[key("g")].group, phase=Phase.INQUEUE, ran=False))
+    board.view.set_group(replace(board.view.groups[key("g")].group, phase=PodGroupPhase.INQUEUE, ran=False))
     assert said(board.cycle(), "g") == "1 pod has its place"
 
 
@@ -188,7 +188,7 @@ def test_a_pod_beyond_the_minimum_waits_for_the_domain_of_its_gang() -> None:
     board = Board(tiers=(RACK,))
     for rack in ("r1", "r2"):
         board.node(rack, cpu=2, labels={RACK: rack})
-    board.running("g", 2, ["r1"], closeness=Closeness(hard=True, tier=1))
+    board.running("g", 2, ["r1"], closeness=TopologyConstraint(hard=True, tier=1))
     board.pods("g", [2])
     assert said(board.cycle(), "g") == "waiting: needs 1 more pod in rack r1, where its others run, and it is full"
 
@@ -208,8 +208,8 @@ def test_rules_that_leave_no_place_in_the_roomiest_domain_are_named_with_the_nod
     board = Board(tiers=(RACK,))
     for name, rack in (("a", "r1"), ("b", "r2")):
         board.node(name, cpu=4, labels={RACK: rack, HOST: name})
-    rule = Neighbours(from_labels({"app": "x"}), HOST, frozenset({NS}))
-    board.group("g", 2, closeness=Closeness(hard=True, tier=1), labels={"app": "x"}, apart=(rule,))
+    rule = AffinityTerm(from_labels({"app": "x"}), HOST, frozenset({NS}))
+    board.group("g", 2, closeness=TopologyConstraint(hard=True, tier=1), labels={"app": "x"}, apart=(rule,))
     assert said(board.cycle(), "g").split(";")[0] == (
         "waiting: in rack r1, the roomiest, needs 2 pods at once, 1 would fit, 1 missing: "
         "required pod anti-affinity to pod with app=x, per kubernetes.io/hostname, excludes 1 node"

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from kit.planner_board import Board, cores, verdict
-from shoal.scheduler.planner.gang_types import Phase
-from shoal.scheduler.planner.plan_types import Plan, Verdict
+from shoal.scheduler.planner.gang_types import PodGroupPhase
+from shoal.scheduler.planner.plan_types import GroupResult, Plan
 
 
-def told(found: Verdict) -> tuple[str, bool]:
+def told(found: GroupResult) -> tuple[str, bool]:
     return found.reason, found.too_large
 
 
@@ -29,7 +29,7 @@ def test_a_gang_that_waits_for_a_node_to_return_is_not_too_large(sick: dict[str,
     board.node("a", cpu=2)
     board.node("b", cpu=2, **sick)
     board.group("g", 4)
-    board.group("let-in-later", 4, phase=Phase.PENDING, min_resources=cores(cpu=4))
+    board.group("let-in-later", 4, phase=PodGroupPhase.PENDING, min_resources=cores(cpu=4))
     made = board.cycle()
     assert [told(verdict(made, name)) for name in ("g", "let-in-later")] == [
         ("NotEnoughResources", False), ("QueueQuota", False),
@@ -40,14 +40,16 @@ def test_a_gang_that_is_not_let_in_may_be_too_large_before_it_has_pods() -> None
     board = Board()
     board.node("n", cpu=4)
     board.queue("small", capability=cores(cpu=1))
-    board.group("g", 0, min_member=5, phase=Phase.PENDING, min_resources=cores(cpu=5))
-    board.group("quota", 0, min_member=2, phase=Phase.PENDING, min_resources=cores(cpu=2), queue="small")
+    board.group("g", 0, min_member=5, phase=PodGroupPhase.PENDING, min_resources=cores(cpu=5))
+    board.group("quota", 0, min_member=2, phase=PodGroupPhase.PENDING, min_resources=cores(cpu=2), queue="small")
     made = board.cycle()
     assert [told(verdict(made, name)) for name in ("g", "quota")] == [("TooLarge", True), ("QueueQuota", False)]
 
 
-@pytest.mark.parametrize("phase", [Phase.PENDING, Phase.INQUEUE], ids=["outside its queue", "let into its queue"])
-def test_a_gang_whose_queue_would_be_allowed_more_than_all_nodes_have_is_too_large(phase: Phase) -> None:
+@pytest.mark.parametrize(
+    "phase", [PodGroupPhase.PENDING, PodGroupPhase.INQUEUE], ids=["outside its queue", "let into its queue"]
+)
+def test_a_gang_whose_queue_would_be_allowed_more_than_all_nodes_have_is_too_large(phase: PodGroupPhase) -> None:
     board = Board()
     board.node("n", cpu=4)
     board.queue("wide", capability=cores(cpu=64))
@@ -60,8 +62,10 @@ def test_a_gang_whose_queue_would_be_allowed_more_than_all_nodes_have_is_too_lar
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("phase", [Phase.PENDING, Phase.INQUEUE], ids=["outside its queue", "let into its queue"])
-def test_a_gang_whose_queue_waits_for_a_node_to_return_is_not_too_large(phase: Phase) -> None:
+@pytest.mark.parametrize(
+    "phase", [PodGroupPhase.PENDING, PodGroupPhase.INQUEUE], ids=["outside its queue", "let into its queue"]
+)
+def test_a_gang_whose_queue_waits_for_a_node_to_return_is_not_too_large(phase: PodGroupPhase) -> None:
     board = Board()
     board.node("a", cpu=4)
     board.node("b", cpu=4, ready=False)
@@ -83,5 +87,5 @@ def test_what_an_elastic_gang_lacks_beyond_its_minimum_does_not_count() -> None:
 def test_nothing_is_too_large_for_a_cluster_whose_nodes_have_not_come_yet() -> None:
     board = Board()
     board.group("g", 4)
-    board.group("let-in-later", 0, min_member=4, phase=Phase.PENDING, min_resources=cores(cpu=4))
+    board.group("let-in-later", 0, min_member=4, phase=PodGroupPhase.PENDING, min_resources=cores(cpu=4))
     assert [each.too_large for each in board.cycle().groups] == [False, False]

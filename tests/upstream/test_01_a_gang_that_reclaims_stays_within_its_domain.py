@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kit.planner_board import Board, cores
-from shoal.scheduler.planner.gang_types import Closeness, HyperNode
-from shoal.scheduler.planner.snapshot_types import State
+from shoal.scheduler.planner.gang_types import HyperNode, TopologyConstraint
+from shoal.scheduler.planner.snapshot_types import PodState
 
 DOMAINS = {"s0": {"n0", "n1"}, "s1": {"n2", "n3"}}
 
@@ -23,11 +23,11 @@ def test_01_the_gang_is_in_one_domain(sharing: str, least: int, elastic: bool) -
     for name in ("a", "b"):
         board.queue(name, deserved=cores(cpu=8))
     board.running("low", 16, ["n0", "n1", "n2", "n3"], min_member=1, queue="a", elastic=elastic)
-    board.group("near", 6, min_member=least, queue="b", closeness=Closeness(hard=True, tier=1))
+    board.group("near", 6, min_member=least, queue="b", closeness=TopologyConstraint(hard=True, tier=1))
     for _ in range(20):
         board.cycle(later=1)
         board.starts()
-        leaving = [pod for pod in board.view.pods.values() if pod.state is State.RELEASING]
+        leaving = [pod for pod in board.view.pods.values() if pod.state is PodState.RELEASING]
         for pod in leaving[:1]:
             board.view.remove_pod(pod.key)
     nodes = set(board.on_nodes("near").values())

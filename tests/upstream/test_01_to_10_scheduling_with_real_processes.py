@@ -20,7 +20,7 @@ from shoal.kube.kinds import POD, PRIORITY_CLASS
 from shoal.kube.objects import Obj, at_path, name_of, uid_of
 from shoal.scheduler.api.hypernodes import HYPER_NODE
 from shoal.scheduler.api.pod_groups import GROUP_NAME, POD_GROUP, QUEUE
-from shoal.scheduler.planner.gang_types import Settings
+from shoal.scheduler.planner.gang_types import PlannerSettings
 
 pytestmark = [pytest.mark.processes, pytest.mark.timeout(90)]
 
@@ -189,7 +189,7 @@ async def endless_stream(world: RealVolcano) -> AsyncIterator[None]:
 
 
 async def test_08_a_gang_of_8_of_12_cores_starts_behind_an_endless_stream(tmp_path: Path) -> None:
-    settings = Settings(starving_seconds=2.0)
+    settings = PlannerSettings(starving_seconds=2.0)
     async with RealVolcano(tmp_path, capacity={"cpu": "12"}, scheduler=settings) as world, endless_stream(world):
         await world.until(lambda: world.phase("small-5") == "Running")
         await world.submit(gang("big", 8))

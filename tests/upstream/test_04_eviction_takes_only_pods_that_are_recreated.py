@@ -10,7 +10,7 @@ import pytest
 from kit.planner_board import Board, cores, evicted
 from kit.scheduled_cluster import NS, Scheduled, scheduled
 from shoal.kube.kinds import PRIORITY_CLASS
-from shoal.scheduler.planner.from_objects import member_from
+from shoal.scheduler.planner.from_objects import pod_from
 
 FRAMEWORK = {"apiVersion": "v1", "kind": "ConfigMap", "name": "f-attempt", "uid": "u", "controller": True}
 JOB = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "j", "uid": "u", "controller": True}
@@ -24,14 +24,14 @@ PREEMPTABLE = "volcano.sh/preemptable"
 )
 def test_04_what_is_recreated_is_read_from_the_controller(owners: list[Any], recreated: bool) -> None:
     metadata = {"name": "p", "namespace": NS, "uid": "u", "ownerReferences": owners}
-    pod = member_from({"metadata": metadata, "spec": {"containers": []}})
+    pod = pod_from({"metadata": metadata, "spec": {"containers": []}})
     assert (pod.recreated, pod.preemptable) == (recreated, None)
 
 
 @pytest.mark.parametrize("where", ["annotations", "labels"])
 def test_04_a_pod_may_declare_itself_preemptable(where: str) -> None:
     metadata = {"name": "p", "namespace": NS, "uid": "u", where: {PREEMPTABLE: "true"}}
-    assert member_from({"metadata": metadata, "spec": {"containers": []}}).preemptable is True
+    assert pod_from({"metadata": metadata, "spec": {"containers": []}}).preemptable is True
 
 
 async def crowded(it: Scheduled, **pod: Any) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from kit.planner_board import Board, binds, cores, evicted, key, said
 from kit.scheduled_cluster import NS, Scheduled, scheduled
 from shoal.kube.kinds import POD, PRIORITY_CLASS
-from shoal.scheduler.planner.gang_types import Phase
+from shoal.scheduler.planner.gang_types import PodGroupPhase
 
 GATES = [{"name": "example.com/g1"}]
 
@@ -22,7 +22,7 @@ def test_05_a_gated_gang_holds_no_admitted_resources() -> None:
     board.node("n", cpu=4)
     board.group("gated", 4, gated=True, min_resources=cores(cpu=4), inqueue_since=board.now)
     for name in ("one", "two"):
-        board.group(name, 2, min_resources=cores(cpu=2), phase=Phase.PENDING)
+        board.group(name, 2, min_resources=cores(cpu=2), phase=PodGroupPhase.PENDING)
     assert sorted(binds(board.cycle())) == ["one-0", "one-1", "two-0", "two-1"]
 
 
@@ -32,7 +32,7 @@ def test_05_a_gang_with_some_gated_pods_holds_what_the_others_ask_for() -> None:
     board.group("half", 2, min_member=4, min_resources=cores(cpu=4), inqueue_since=board.now)
     board.pods("half", [2, 3], gated=True)
     for name in ("one", "two"):
-        board.group(name, 2, min_resources=cores(cpu=2), phase=Phase.PENDING)
+        board.group(name, 2, min_resources=cores(cpu=2), phase=PodGroupPhase.PENDING)
     made = board.cycle()
     assert sorted(binds(made)) == ["one-0", "one-1"]
     assert said(made, "half") == ("waiting: 2 of the 4 pods it needs at once are free of scheduling gates; 2 have some")
@@ -62,7 +62,7 @@ def test_05_removed_gates_free_the_place_in_the_queue_that_others_have_used() ->
     board = Board(overcommit=1.0)
     board.node("n", cpu=4)
     board.group("gated", 4, gated=True, min_resources=cores(cpu=4), inqueue_since=board.now)
-    board.group("one", 4, min_resources=cores(cpu=4), phase=Phase.PENDING)
+    board.group("one", 4, min_resources=cores(cpu=4), phase=PodGroupPhase.PENDING)
     board.cycle()
     ungated(board, "gated")
     assert binds(board.cycle()) == {}

@@ -13,7 +13,7 @@ from kit.volcano_jobs import task, vcjob
 from shoal.dialects.volcano.children import gangs_of
 from shoal.kube.kinds import POD
 from shoal.scheduler.planner.from_objects import group_from
-from shoal.scheduler.planner.gang_types import Phase
+from shoal.scheduler.planner.gang_types import PodGroupPhase
 
 HOST = "kubernetes.io/hostname"
 BESIDE = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": HOST}
@@ -100,13 +100,13 @@ def test_06_no_promise_admits_a_group_that_an_empty_cluster_cannot_hold() -> Non
     """It could not start, and would keep everybody else out for as long as it may be in the queue."""
     board = Board(overcommit=1.0)
     board.node("n", cpu=4)
-    board.group("giant", min_member=9, min_resources=cores(cpu=9), phase=Phase.PENDING, sla_seconds=60.0)
+    board.group("giant", min_member=9, min_resources=cores(cpu=9), phase=PodGroupPhase.PENDING, sla_seconds=60.0)
     assert board.cycle().wake_at is None
     board.cycle(later=61)
-    board.group("small", min_member=4, min_resources=cores(cpu=4), phase=Phase.PENDING)
+    board.group("small", min_member=4, min_resources=cores(cpu=4), phase=PodGroupPhase.PENDING)
     board.cycle()
     phases = [board.view.groups[key(name)].group.phase for name in ("giant", "small")]
-    assert phases == [Phase.PENDING, Phase.INQUEUE]
+    assert phases == [PodGroupPhase.PENDING, PodGroupPhase.INQUEUE]
 
 
 @SLA
@@ -119,7 +119,7 @@ def test_06_the_annotation_is_read_with_and_without_its_prefix(annotation: str) 
 def test_06_the_annotation_of_a_job_is_passed_on_with_and_without_its_prefix(annotation: str) -> None:
     job = vcjob("a", task(), annotations={annotation: "90s"}, minAvailable=1)
     job["metadata"] |= {"namespace": NS, "uid": "u"}
-    assert [gang.patience_seconds for gang in gangs_of(job).values()] == [90]
+    assert [gang.schedule_timeout_seconds for gang in gangs_of(job).values()] == [90]
 
 
 def test_06_the_shorter_promise_goes_first() -> None:
@@ -127,7 +127,7 @@ def test_06_the_shorter_promise_goes_first() -> None:
     board.node("n", cpu=4)
     board.running("old", 4, ["n"])
     for name, promise in (("slow", 3600.0), ("fast", 1800.0)):
-        board.group(name, 4, min_resources=cores(cpu=4), phase=Phase.PENDING, sla_seconds=promise)
+        board.group(name, 4, min_resources=cores(cpu=4), phase=PodGroupPhase.PENDING, sla_seconds=promise)
     board.cycle()
     board.finishes("old")
     board.cycle()

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kit.planner_board import Board, binds, cores, evicted, key, said
-from shoal.scheduler.planner.snapshot_types import Pod, State
+from shoal.scheduler.planner.snapshot_types import Pod, PodState
 
 SHARINGS = pytest.mark.parametrize("sharing", ["proportion", "capacity"])
 
@@ -57,7 +57,7 @@ def test_07_what_is_guaranteed_below_one_parent_is_kept_from_its_siblings() -> N
 def plain_pods(board: Board, count: int) -> None:
     for number in range(count):
         pod = Pod(key(f"plain-{number}"), f"uid-{number}", cores(cpu=1, pods=1))
-        board.view.set_pod(replace(pod, node="n", state=State.RUNNING))
+        board.view.set_pod(replace(pod, node="n", state=PodState.RUNNING))
 
 
 def test_07_a_queue_is_not_over_its_share_because_of_plain_pods() -> None:

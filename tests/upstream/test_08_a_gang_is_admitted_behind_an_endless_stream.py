@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kit.planner_board import Board, cores, key
-from shoal.scheduler.planner.gang_types import Phase
+from shoal.scheduler.planner.gang_types import PodGroupPhase
 
 RESERVE_AFTER = 10.0
 
@@ -21,14 +21,16 @@ class Stream:
         self.ends: dict[str, float] = {}
 
     def submit(self, name: str, pods: int, *, cpu: int = 1, **more: Any) -> None:
-        self.board.group(name, min_member=pods, min_resources=cores(cpu=pods * cpu), phase=Phase.PENDING, **more)
+        self.board.group(
+            name, min_member=pods, min_resources=cores(cpu=pods * cpu), phase=PodGroupPhase.PENDING, **more
+        )
         self.waiting[name] = (pods, cpu)
 
     def second(self) -> None:
         board = self.board
         board.cycle(later=1)
         for name, (pods, cpu) in list(self.waiting.items()):
-            if board.view.groups[key(name)].group.phase is Phase.INQUEUE:
+            if board.view.groups[key(name)].group.phase is PodGroupPhase.INQUEUE:
                 board.pods(name, range(pods), cpu=cpu)
                 del self.waiting[name]
         board.cycle()
@@ -73,16 +75,16 @@ def test_08_admission_is_looked_at_again_when_a_group_has_waited_too_long() -> N
     board = Board(starving_seconds=RESERVE_AFTER)
     board.node("n", cpu=4)
     board.running("old", 4, ["n"])
-    board.group("big", min_member=4, min_resources=cores(cpu=4), phase=Phase.PENDING)
+    board.group("big", min_member=4, min_resources=cores(cpu=4), phase=PodGroupPhase.PENDING)
     assert board.cycle().wake_at == board.now + RESERVE_AFTER
     board.cycle(later=RESERVE_AFTER)
-    assert board.view.groups[key("big")].group.phase is Phase.INQUEUE
+    assert board.view.groups[key("big")].group.phase is PodGroupPhase.INQUEUE
 
 
 def test_08_a_group_that_can_never_be_admitted_wakes_nothing() -> None:
     board = Board()
     board.node("n", cpu=4)
-    board.group("giant", min_member=9, min_resources=cores(cpu=9), phase=Phase.PENDING)
+    board.group("giant", min_member=9, min_resources=cores(cpu=9), phase=PodGroupPhase.PENDING)
     assert board.cycle().wake_at is None
 
 
@@ -91,18 +93,18 @@ def test_08_one_group_per_queue_is_admitted_beyond_the_limits() -> None:
     board.node("n", cpu=4)
     board.running("old", 4, ["n"])
     for name in ("one", "two"):
-        board.group(name, min_member=4, min_resources=cores(cpu=4), phase=Phase.PENDING)
+        board.group(name, min_member=4, min_resources=cores(cpu=4), phase=PodGroupPhase.PENDING)
     board.cycle(later=2 * RESERVE_AFTER)
     phases = [board.view.groups[key(name)].group.phase for name in ("one", "two")]
-    assert phases == [Phase.INQUEUE, Phase.PENDING]
+    assert phases == [PodGroupPhase.INQUEUE, PodGroupPhase.PENDING]
 
 
 def test_08_a_group_that_asks_for_more_than_the_cluster_has_holds_back_no_others() -> None:
     board = Board(starving_seconds=RESERVE_AFTER)
     board.node("n", cpu=4)
-    board.group("giant", min_member=9, min_resources=cores(cpu=9), phase=Phase.PENDING)
+    board.group("giant", min_member=9, min_resources=cores(cpu=9), phase=PodGroupPhase.PENDING)
     board.cycle(later=100 * RESERVE_AFTER)
-    assert board.view.groups[key("giant")].group.phase is Phase.PENDING
+    assert board.view.groups[key("giant")].group.phase is PodGroupPhase.PENDING
 
 
 def test_08_gangs_that_never_fit_keep_no_gang_behind_them_from_its_reservation() -> None:

@@ -9,7 +9,7 @@ import pytest
 from kit.planner_board import NS, RACK, Board, binds, said
 from shoal.scheduler.hypernode_domains import resolved
 from shoal.scheduler.planner.from_objects import group_from
-from shoal.scheduler.planner.gang_types import Closeness, HyperNode, Subgroups
+from shoal.scheduler.planner.gang_types import HyperNode, SubgroupPolicy, TopologyConstraint
 
 NO_TOPOLOGY = "needs 2 pods near each other, and no topology of the cluster is known: create HyperNodes or set tiers"
 
@@ -27,7 +27,7 @@ def test_09_it_waits_with_that_reason_and_starts_when_the_domain_is_there(
 ) -> None:
     board = Board(tiers=tiers)
     board.nodes(2)
-    board.group("near", 2, closeness=Closeness(hard=True, tier=1))
+    board.group("near", 2, closeness=TopologyConstraint(hard=True, tier=1))
     made = board.cycle()
     assert (binds(made), said(made, "near").split(";")[0]) == ({}, f"waiting: {sentence}")
     board.view.set_hypernode(HyperNode("s0", 1, frozenset({"n0", "n1"})))
@@ -39,8 +39,8 @@ def test_09_it_waits_with_that_reason_and_starts_when_the_domain_is_there(
 def test_09_a_hard_topology_of_subgroups_is_named_too(tiers: tuple[str, ...], sentence: str, subgroups: int) -> None:
     board = Board(tiers=tiers)
     board.nodes(2, cpu=2)
-    near = Closeness(hard=True, tier=1)
-    pairs = Subgroups("pair", 2, subgroups, label_keys=("pair",), closeness=near)
+    near = TopologyConstraint(hard=True, tier=1)
+    pairs = SubgroupPolicy("pair", 2, subgroups, label_keys=("pair",), closeness=near)
     board.group("near", min_member=4, subgroups=(pairs,))
     for pair in range(2):
         board.pods("near", (2 * pair, 2 * pair + 1), labels={"pair": str(pair)})
@@ -54,7 +54,7 @@ def test_09_a_hard_topology_of_subgroups_is_named_too(tiers: tuple[str, ...], se
 def test_09_a_job_that_needs_nothing_at_once_hears_of_its_topology(tiers: tuple[str, ...], sentence: str) -> None:
     board = Board(tiers=tiers)
     board.nodes(2)
-    board.group("near", 2, min_member=0, closeness=Closeness(hard=True, tier=1))
+    board.group("near", 2, min_member=0, closeness=TopologyConstraint(hard=True, tier=1))
     made = board.cycle()
     assert (binds(made), said(made, "near").split(";")[0]) == ({}, f"waiting: {sentence.replace('2 pods', '1 pod')}")
 
@@ -63,14 +63,14 @@ def test_09_a_topology_as_wide_as_the_cluster_is_not_named() -> None:
     board = Board(tiers=(RACK,))
     for number in range(2):
         board.node(f"n{number}", labels={RACK: f"r{number}"})
-    board.group("near", 3, closeness=Closeness(hard=True, tier=2))
+    board.group("near", 3, closeness=TopologyConstraint(hard=True, tier=2))
     assert said(board.cycle(), "near").startswith("waiting: needs 3 pods at once, 2 would fit, 1 missing: needs 3 cpu")
 
 
 def test_09_a_soft_topology_starts_anywhere() -> None:
     board = Board()
     board.nodes(2)
-    board.group("near", 2, closeness=Closeness(hard=False, tier=1))
+    board.group("near", 2, closeness=TopologyConstraint(hard=False, tier=1))
     assert len(binds(board.cycle())) == 2
 
 

@@ -14,11 +14,11 @@ from shoal.kube.kinds import NAMESPACE, POD, REPLICA_SET
 from shoal.kube.objects import Obj, annotations_of, name_of, uid_of
 from shoal.scheduler.admission import admit
 from shoal.scheduler.api.pod_groups import GROUP_NAME, POD_GROUP
-from shoal.scheduler.pod_group_controller import ImplicitGroupsLoop
-from shoal.scheduler.scope import Scope
+from shoal.scheduler.pod_group_controller import PodGroupController
+from shoal.scheduler.scope import SchedulerScope
 from shoal.scheduler.transforms import slim_pod
 
-SCOPE = Scope(implicit_groups=True)
+SCOPE = SchedulerScope(implicit_groups=True)
 
 
 class World(Scheduled):
@@ -28,7 +28,7 @@ class World(Scheduled):
         super().begin(faults)
         program = self._founded.new_client()
         pods = Informer(program, POD, trim=lambda event: slim_pod(event.object), clock=self.clock)
-        loop = ImplicitGroupsLoop(program, pods, scope=self.scope, clock=self.clock)
+        loop = PodGroupController(program, pods, scope=self.scope, clock=self.clock)
         self._play(pods.run())
         self._play(loop.run())
 

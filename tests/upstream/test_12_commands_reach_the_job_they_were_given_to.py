@@ -46,9 +46,9 @@ def test_12_a_command_from_before_the_job_is_rejected():
     job = {**vcjob("a", task()), "metadata": {"name": "a", "uid": "u", "creationTimestamp": "2026-01-01T00:00:10Z"}}
     command = abort("a")
     command["metadata"] |= {"uid": "c", "creationTimestamp": "2026-01-01T00:00:09Z"}
-    assert read(command, job).word == "AbortJob from 2026-01-01T00:00:09Z, before this Job was created"
+    assert read(command, job).action == "AbortJob from 2026-01-01T00:00:09Z, before this Job was created"
     command["metadata"]["creationTimestamp"] = "2026-01-01T00:00:10Z"
-    assert read(command, job).word == "AbortJob"
+    assert read(command, job).action == "AbortJob"
 
 
 @scenario()

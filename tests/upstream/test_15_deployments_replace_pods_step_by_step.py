@@ -31,7 +31,7 @@ from shoal.kube.defaults import apply_defaults
 from shoal.kube.kinds import DEPLOYMENT, EVENT, POD, REPLICA_SET, SERVICE_ACCOUNT
 from shoal.kube.objects import Obj, annotations_of, at_path, is_terminating, labels_of, name_of
 from shoal.kube.patching import merge_patch
-from shoal.operator.embedded import JobLoop
+from shoal.operator.embedded import JobReconciler
 
 NS = "default"
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
@@ -55,20 +55,20 @@ class Store:
         self.now = NOW
         self.events: list[str] = []
 
-    def step(self, most_writes: int | None = None) -> rollout.Plan:
+    def step(self, most_writes: int | None = None) -> rollout.RolloutPlan:
         """One pass of the controller; cut after so many writes."""
-        plan = rollout.plan(self.deployment, list(self.sets.values()), self.now)
+        plan = rollout.plan_rollout(self.deployment, list(self.sets.values()), self.now)
         for write in plan.writes[:most_writes]:
             name = name_of(write.replica_set)
-            if isinstance(write, rollout.Create):
+            if isinstance(write, rollout.CreateReplicaSet):
                 made = deepcopy(write.replica_set)
                 made["metadata"] |= {"uid": name, "resourceVersion": "1", "creationTimestamp": f"{len(self.sets):04}"}
                 self.sets[name] = {**made, "status": {}}
-            elif isinstance(write, rollout.Change):
+            elif isinstance(write, rollout.PatchReplicaSet):
                 self.sets[name] = merge_patch(self.sets[name], write.patch)
             else:
                 del self.sets[name]
-            if not isinstance(write, rollout.Delete):
+            if not isinstance(write, rollout.DeleteReplicaSet):
                 self.events.append(write.event)
         if most_writes is None:
             self.deployment["status"] = plan.status
@@ -89,7 +89,7 @@ class Store:
         count = status.get("availableReplicas", 0) + 1
         status |= {"availableReplicas": count, "readyReplicas": count}
 
-    def rest(self) -> rollout.Plan:
+    def rest(self) -> rollout.RolloutPlan:
         """Until nothing changes any more, with pods that become available at once."""
         while True:
             before = deepcopy((self.deployment, self.sets))
@@ -368,7 +368,7 @@ async def ground(faults: Faults | None = None) -> AsyncIterator[Ground]:
     cluster = founded(0, replica_sets.DIALECT)
     await cluster.create(SERVICE_ACCOUNT, {"metadata": {"name": "default"}}, NS)
     kubelet = FakeKubelet(cluster, cluster.clock)
-    running = JobLoop(cluster, replica_sets.DIALECT, clock=cluster.clock, metrics=Metrics(CollectorRegistry()))
+    running = JobReconciler(cluster, replica_sets.DIALECT, clock=cluster.clock, metrics=Metrics(CollectorRegistry()))
     tasks = [asyncio.create_task(part.run()) for part in (kubelet, running)]
     it = Ground(cluster, faults or Faults())
     try:

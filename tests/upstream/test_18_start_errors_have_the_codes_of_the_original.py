@@ -26,7 +26,7 @@ MANIFEST = framework(role())
 def test_18_a_start_error_has_its_code(reason: str, exit_code: int, message: str, code: int):
     job = DIALECT.read(MANIFEST, settings())
     statuses = [ended(code=exit_code, reason=reason, message=message)]
-    pod = DIALECT.body(stamped(pod_of(MANIFEST, "worker", 0), **failed(containerStatuses=statuses)), MANIFEST)
+    pod = DIALECT.observe_pod(stamped(pod_of(MANIFEST, "worker", 0), **failed(containerStatuses=statuses)), MANIFEST)
     assert job is not None
     assert pod is not None
-    assert classify(job.policies.classify, job.policies.ending, pod).code == code
+    assert classify(job.policies.classify, job.policies.pod_end, pod).code == code

@@ -14,11 +14,11 @@ import pytest
 
 from kit.planner_board import RACK, SPINE, Board, binds, cores, key
 from shoal.kube.selectors import from_label_selector
-from shoal.scheduler.planner.gang_types import Closeness, Subgroups
-from shoal.scheduler.planner.snapshot_types import Pod, State
+from shoal.scheduler.planner.gang_types import SubgroupPolicy, TopologyConstraint
+from shoal.scheduler.planner.snapshot_types import Pod, PodState
 
 EVERYWHERE = from_label_selector({})
-PAIRS = Subgroups("pair", size=2, selector=EVERYWHERE, label_keys=("pair",), closeness=Closeness(tier=1))
+PAIRS = SubgroupPolicy("pair", size=2, selector=EVERYWHERE, label_keys=("pair",), closeness=TopologyConstraint(tier=1))
 
 
 def cluster(used: Mapping[int, int]) -> Board:
@@ -27,7 +27,7 @@ def cluster(used: Mapping[int, int]) -> Board:
         board.node(f"n{number}", cpu=8, labels={RACK: f"s{number // 2}", SPINE: f"t{number // 4}"})
         amount = cores(cpu=used.get(number, 0))["cpu"] + 100
         pod = Pod(key(f"plain-{number}"), f"uid-{number}", {"cpu": amount, "pods": 1000})
-        board.view.set_pod(replace(pod, node=f"n{number}", state=State.RUNNING))
+        board.view.set_pod(replace(pod, node=f"n{number}", state=PodState.RUNNING))
     return board
 
 
@@ -39,14 +39,14 @@ def pairs_of(board: Board, count: int, *, cpu: int) -> None:
 def test_22_of_equally_tight_domains_the_fullest_is_filled() -> None:
     """Case 1.2."""
     board = cluster({2: 4, 3: 4, 4: 1})
-    board.group("job", 2, cpu=4, closeness=Closeness(tier=1))
+    board.group("job", 2, cpu=4, closeness=TopologyConstraint(tier=1))
     assert set(binds(board.cycle()).values()) == {"n4", "n5"}
 
 
 def test_22_a_soft_topology_fills_the_fullest_domain_of_the_next_tier() -> None:
     """Case 3.1."""
     board = cluster({0: 6, 2: 6, 4: 6, 6: 6, 1: 4, 3: 4, 5: 5, 7: 4})
-    board.group("job", 2, cpu=2, closeness=Closeness(hard=False))
+    board.group("job", 2, cpu=2, closeness=TopologyConstraint(hard=False))
     assert set(binds(board.cycle()).values()) == {"n5", "n7"}
 
 
@@ -54,7 +54,7 @@ def test_22_a_soft_topology_fills_the_fullest_domain_of_the_next_tier() -> None:
 def test_22_subgroups_fill_the_fullest_domain(used: Mapping[int, int], tier: int) -> None:
     board = cluster(used)
     policy = replace(PAIRS, minimum=2)
-    board.group("job", 0, min_member=4, subgroups=(policy,), closeness=Closeness(tier=tier))
+    board.group("job", 0, min_member=4, subgroups=(policy,), closeness=TopologyConstraint(tier=tier))
     pairs_of(board, 4, cpu=3)
     assert set(binds(board.cycle()).values()) == {f"n{number}" for number in used}
 
@@ -62,7 +62,7 @@ def test_22_subgroups_fill_the_fullest_domain(used: Mapping[int, int], tier: int
 def test_22_subgroups_are_placed_whole_where_the_policy_states_no_number() -> None:
     """Case 5.2: three pods fit in each of two domains, and two go to each."""
     board = cluster({0: 3, 2: 3, 4: 6, 5: 6, 6: 6, 7: 6})
-    board.group("job", 0, min_member=4, subgroups=(PAIRS,), closeness=Closeness(tier=2))
+    board.group("job", 0, min_member=4, subgroups=(PAIRS,), closeness=TopologyConstraint(tier=2))
     pairs_of(board, 4, cpu=3)
     assert Counter(int(node[1]) // 2 for node in binds(board.cycle()).values()) == {0: 2, 1: 2}
 

@@ -7,14 +7,14 @@ from dataclasses import replace
 from typing import Any
 
 from kit.planner_board import Board, binds, cores, evicted, key, said, verdict
-from shoal.scheduler.planner.gang_types import Phase
-from shoal.scheduler.planner.snapshot_types import Pod, State
+from shoal.scheduler.planner.gang_types import PodGroupPhase
+from shoal.scheduler.planner.snapshot_types import Pod, PodState
 
 
 def plain(board: Board, count: int, node: str = "n", **more: Any) -> None:
     for number in range(count):
         pod = Pod(key(f"plain-{number}"), f"uid-{number}", cores(cpu=1, pods=1), **more)
-        board.view.set_pod(replace(pod, node=node, state=State.RUNNING) if node else pod)
+        board.view.set_pod(replace(pod, node=node, state=PodState.RUNNING) if node else pod)
 
 
 def test_22_a_group_is_admitted_beside_pods_without_a_group_and_waits_for_a_node() -> None:
@@ -22,9 +22,9 @@ def test_22_a_group_is_admitted_beside_pods_without_a_group_and_waits_for_a_node
     board = Board()
     board.node("n", cpu=16)
     plain(board, 16)
-    board.group("job", 1, phase=Phase.PENDING, min_resources=cores(cpu=1))
+    board.group("job", 1, phase=PodGroupPhase.PENDING, min_resources=cores(cpu=1))
     made = board.cycle()
-    assert verdict(made, "job").phase is Phase.INQUEUE
+    assert verdict(made, "job").phase is PodGroupPhase.INQUEUE
     assert said(made, "job") == "waiting: needs 1 cpu, the most free is 0 of 16 on node n"
 
 
@@ -32,10 +32,10 @@ def test_22_the_whole_cluster_admits_no_more_than_it_may_beside_pods_without_a_g
     board = Board(overcommit=1.2)
     board.node("n", cpu=10)
     plain(board, 10)
-    board.group("a", 2, phase=Phase.PENDING, min_resources=cores(cpu=2))
-    board.group("b", 1, phase=Phase.PENDING, min_resources=cores(cpu=1))
+    board.group("a", 2, phase=PodGroupPhase.PENDING, min_resources=cores(cpu=2))
+    board.group("b", 1, phase=PodGroupPhase.PENDING, min_resources=cores(cpu=1))
     made = board.cycle()
-    assert verdict(made, "a").phase is Phase.INQUEUE
+    assert verdict(made, "a").phase is PodGroupPhase.INQUEUE
     words = "waiting: needs 1 cpu; the cluster lets in 12 at once, and groups before it already ask for 12"
     assert said(made, "b") == words
 
@@ -67,7 +67,7 @@ def test_22_nodes_are_reserved_for_a_pod_without_a_group_whatever_queue_default_
     board.node("n", cpu=8)
     board.queue("default", capability=cores(cpu=2))
     pod = Pod(key("big"), "uid-big", cores(cpu=6, pods=1))
-    board.view.set_pod(replace(pod, key=key("first"), uid="uid-first", node="n", state=State.RUNNING))
+    board.view.set_pod(replace(pod, key=key("first"), uid="uid-first", node="n", state=PodState.RUNNING))
     board.view.set_pod(pod)
     assert [nodes for _, nodes in board.cycle(later=100).reservations] == [("n",)]
 

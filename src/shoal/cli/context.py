@@ -188,14 +188,14 @@ def print_cluster(connection: ConnectionConfig) -> None:
 def told_in_sentences() -> Iterator[None]:
     """What a cluster refuses, breaks off or has stored wrongly ends a command with a sentence."""
     from shoal.cluster.client import OutcomeUnknown
-    from shoal.dialects.dialect import LedgerUnreadable
+    from shoal.dialects.dialect import StateUnreadable
     from shoal.kube.errors import ApiError
 
     try:
         yield
     except ApiError as refused:
         raise click.ClickException(sentence_of(refused)) from None
-    except (OutcomeUnknown, OSError, LedgerUnreadable) as broken:
+    except (OutcomeUnknown, OSError, StateUnreadable) as broken:
         if isinstance(broken, OSError) and broken.errno in _NOT_WRITTEN:
             raise
         raise click.ClickException(ended(broken)) from None

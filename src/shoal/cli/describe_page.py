@@ -17,10 +17,10 @@ from shoal.cli.last_failure import FailedAttempt
 from shoal.cli.policy_summary import answers, endings
 from shoal.cli.reasons import last_words, why_at_rest, why_ended
 from shoal.cli.task_table import bodies_of, members
-from shoal.dialects.children import opened, relatives
-from shoal.dialects.dialect import Counts, LedgerUnreadable
-from shoal.dialects.gang_backends.delegate import left_out
-from shoal.engine import Anchor, JobState, Observed
+from shoal.dialects.children import observe_children, open_gates
+from shoal.dialects.dialect import CompletionProgress, StateUnreadable
+from shoal.dialects.gang_backends.delegate import unsupported_features
+from shoal.engine import JobState, Observed, ObservedRunOwner
 from shoal.engine.advance import advance
 from shoal.kube import times
 from shoal.kube.messages import MESSAGE, decoded
@@ -40,9 +40,9 @@ class World:
 
     pods: list[Obj]
     events: list[Obj]
-    anchor: Obj | None
+    run_owner: Obj | None
     now: datetime
-    kin: tuple[Obj, ...] = ()  # groups, companions, and whatever else the job may wait for
+    owned_objects: tuple[Obj, ...] = ()  # groups, companions, and whatever else the job may wait for
     failure: FailedAttempt | None = None  # the last one, of a job that goes on
 
 
@@ -50,7 +50,7 @@ def story(found: Found, world: World) -> str:
     """The whole page; of a job whose status nobody can read, that and what happened."""
     try:
         state = found.state
-    except LedgerUnreadable as problem:
+    except StateUnreadable as problem:
         head = f"{found} in namespace {found.namespace} ({_roles(found)}) is unreadable: {problem}"
         return "\n\n".join((head, _section("What happened", _history(found, JobState(), world))))
     parts = [
@@ -92,16 +92,16 @@ def _roles(found: Found) -> str:
         return f"managed by {found.other_controller}" if found.other_controller else "unreadable"
     counts = _counts(found)
     if counts is not None:
-        pace = f", {counts.at_once} at a time" if counts.at_once < counts.wanted else ""
+        pace = f", {counts.parallelism} at a time" if counts.parallelism < counts.wanted else ""
         return f"{job.roles[0].name} x {counts.wanted}{pace}"
     return ", ".join(f"{role.name} x {role.size}" for role in job.roles)
 
 
-def _counts(found: Found) -> Counts | None:
+def _counts(found: Found) -> CompletionProgress | None:
     """Nothing where nobody can read how far it is."""
     try:
         return found.counts
-    except LedgerUnreadable:
+    except StateUnreadable:
         return None
 
 
@@ -198,7 +198,9 @@ def _next(found: Found, state: JobState, world: World) -> Iterator[str]:
         yield f"It is held: {resumed(found)}."
         return
     step = advance(job, found.dialect.restore(found.manifest), _observed(found, world), world.now)
-    yield from dict.fromkeys(door.sentence.rstrip(".") + "." for door in step.doors if door.sentence)
+    yield from dict.fromkeys(
+        gate_status.message.rstrip(".") + "." for gate_status in step.gate_statuses if gate_status.message
+    )
     yield from _why_groups_wait(found, world)
     if state.run.delay_seconds is not None and state.run.since is not None:
         due = state.run.since + timedelta(seconds=state.run.delay_seconds)
@@ -212,7 +214,8 @@ def _next(found: Found, state: JobState, world: World) -> Iterator[str]:
 
 def _left(found: Found, world: World) -> str:
     """Where to look afterwards: some languages take the pods away with the end, others leave them."""
-    count = sum(body.owned for _, body in bodies_of(found, world.pods))  # several may have had one place
+    # several may have had one place
+    count = sum(observed_pod.owned for _, observed_pod in bodies_of(found, world.pods))
     if not count:
         return f"Its pods are gone; `shoal get {found.name} -o yaml` shows what it left."
     there = "Its pod is" if count == 1 else f"{count} of its pods are"
@@ -224,29 +227,29 @@ def _day(moment: datetime) -> str:
 
 
 def _observed(found: Found, world: World) -> Observed:
-    dialect, manifest, kin = found.dialect, found.manifest, found.dialect.kin
-    bodies = tuple(body for pod in world.pods if (body := dialect.body(pod, manifest)) is not None)
-    anchor: Anchor | None = None
-    if world.anchor is not None and dialect.anchor is not None:
-        anchor = dialect.anchor(world.anchor, manifest)
-    if kin is None:
-        return Observed(bodies=bodies, anchor=anchor, nonce=name_of(manifest))
-    groups, companions = relatives(kin, world.kin, manifest)
-    there = {(obj.get("kind"), name_of(obj)) for obj in world.kin}
-    gates = opened(kin.awaits(manifest), lambda kind, name: (kind.kind, name) in there)
-    return Observed(bodies=bodies, anchor=anchor, groups=groups, companions=companions, opened=gates)
+    dialect, manifest, owned_objects = found.dialect, found.manifest, found.dialect.owned_objects
+    pods = tuple(observed_pod for pod in world.pods if (observed_pod := dialect.observe_pod(pod, manifest)) is not None)
+    run_owner: ObservedRunOwner | None = None
+    if world.run_owner is not None and dialect.run_owner is not None:
+        run_owner = dialect.run_owner(world.run_owner, manifest)
+    if owned_objects is None:
+        return Observed(pods=pods, run_owner=run_owner, nonce=name_of(manifest))
+    groups, children = observe_children(owned_objects, world.owned_objects, manifest)
+    there = {(obj.get("kind"), name_of(obj)) for obj in world.owned_objects}
+    gates = open_gates(owned_objects.required_objects(manifest), lambda kind, name: (kind.kind, name) in there)
+    return Observed(pods=pods, run_owner=run_owner, groups=groups, owned_objects=children, open_gates=gates)
 
 
 def _why_groups_wait(found: Found, world: World) -> Iterator[str]:
     """In the words of whoever places the pods."""
-    kin = found.dialect.kin
-    if kin is None:
+    owned_objects = found.dialect.owned_objects
+    if owned_objects is None:
         return
-    groups = (obj for obj in world.kin if obj.get("kind") == kin.group.kind)
+    groups = (obj for obj in world.owned_objects if obj.get("kind") == owned_objects.group.kind)
     for group in groups:
-        if kin.recognise(group, found.manifest) is None:
+        if owned_objects.observe_child(group, found.manifest) is None:
             continue
-        if why := kin.waits(group):
-            yield f"{kin.group.kind} {name_of(group)} waits: {why}."
-        if unsaid := left_out(group):
+        if why := owned_objects.pending_reason(group):
+            yield f"{owned_objects.group.kind} {name_of(group)} waits: {why}."
+        if unsaid := unsupported_features(group):
             yield f"Whoever places its pods cannot be told {unsaid}."

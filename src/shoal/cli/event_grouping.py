@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from shoal.engine.state import named
+from shoal.engine.state import format_tasks
 from shoal.kube.messages import Catalog, Message
 from shoal.operator.messages import CATALOG
 
@@ -94,7 +94,7 @@ def _key_of(line: Line) -> tuple[Any, ...]:
 
 
 def _of_several(line: Line, tasks: list[tuple[str, int]]) -> Line:
-    return _with(line, _SEVERAL, {"tasks": named(tasks[0][0], sorted(index for _, index in tasks))})
+    return _with(line, _SEVERAL, {"tasks": format_tasks(tasks[0][0], sorted(index for _, index in tasks))})
 
 
 def _with(line: Line, texts: Catalog, more: Mapping[str, Any]) -> Line:

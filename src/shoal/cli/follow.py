@@ -21,9 +21,9 @@ from shoal.cli.wait_for import MOST_FAILURES, NOT_ALLOWED
 from shoal.cluster.client import Cluster, LogOptions, OutcomeUnknown
 from shoal.cluster.clock import Clock, SystemClock
 from shoal.cluster.informer import INITIAL_BACKOFF_SECONDS, MAX_BACKOFF_SECONDS, Change, Informer
-from shoal.dialects.dialect import Kin, LedgerUnreadable
-from shoal.engine import CompanionRef, GroupRef, TaskRef
-from shoal.engine.policies import Gate, WishGate
+from shoal.dialects.dialect import OwnedObjects, StateUnreadable
+from shoal.engine import GroupRef, OwnedObjectRef, TaskRef
+from shoal.engine.policies import ExternalGate, Gate
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import EVENT, POD
 from shoal.kube.objects import Key, Obj, uid_of
@@ -187,7 +187,7 @@ class Follower:
             known = self.jobs[uid_of(seen)] = Found(change.new, known.dialect)
             try:
                 is_over = self._is_over(known)
-            except LedgerUnreadable as problem:
+            except StateUnreadable as problem:
                 self._break(problem)
                 return
             self._on_change(known)
@@ -201,29 +201,29 @@ class Follower:
 
     async def _keep_groups(self, like: Found) -> None:
         """The groups of the jobs of one kind in one namespace; who may not see them does without."""
-        kin = like.dialect.kin
-        if kin is None:
+        owned = like.dialect.owned_objects
+        if owned is None:
             return
 
         def changed(change: Change) -> None:
             group = change.new
             for job in self.jobs.values():
-                known = kin.recognise(group or change.old or {}, job.manifest)
+                known = owned.observe_child(group or change.old or {}, job.manifest)
                 if known is None:
                     continue
-                fit = fit_of_group(group, _roles_before(kin, job.manifest, known[0])) if group is not None else None
+                fit = fit_of_group(group, _roles_before(owned, job.manifest, known[0])) if group is not None else None
                 self._on_fit(job, f"group {change.key.name}", fit)
                 if group is not None:
-                    self._on_gang(job, kin.waits(group))
+                    self._on_gang(job, owned.pending_reason(group))
 
-        copy = Informer(self._cluster, kin.group, like.namespace, on_change=changed, fatal_codes=(*NOT_ALLOWED, 404))
+        copy = Informer(self._cluster, owned.group, like.namespace, on_change=changed, fatal_codes=(*NOT_ALLOWED, 404))
         with suppress(ApiError):
             await copy.run()
 
     async def _hear_of_hindrances(self, job: Found) -> None:
         """The Events about one job that say why its pods are not made: these have no object that could say so."""
         uid = uid_of(job.manifest)
-        reasons = {_REFUSED, *(gate.reason for gate in _gates(job) if isinstance(gate, WishGate) and gate.reason)}
+        reasons = {_REFUSED, *(gate.reason for gate in _gates(job) if isinstance(gate, ExternalGate) and gate.reason)}
 
         def changed(change: Change) -> None:
             event = change.new or {}
@@ -262,7 +262,7 @@ class Follower:
         if is_silent or life in self._logs or not self._hears(ref):
             return
         options = replace(self._options, tail_lines=None) if is_late else self._options
-        if job.dialect.endless:
+        if job.dialect.never_completes:
             self._endless.add(life)
         voice = Voice(str(ref), head)
         self._logs[life] = asyncio.create_task(self._listen(job, voice, change.key, life, options))
@@ -270,7 +270,7 @@ class Follower:
     def _tell_of_another(self, pod: Obj, *, is_there: bool) -> None:
         """A pod of somebody else under the name of a task's, and when it has gone."""
         for job in self.jobs.values():
-            body = job.dialect.body(pod, job.manifest)
+            body = job.dialect.observe_pod(pod, job.manifest)
             if body is not None and not body.owned:
                 task = str(TaskRef(body.role, body.index or 0))
                 self._on_pod(job, task, Sight("", why=why_taken(pod) if is_there else ""))
@@ -360,12 +360,12 @@ def _gates(found: Found) -> tuple[Gate, ...]:
     return found.job.policies.gates if found.job is not None else ()
 
 
-def _roles_before(kin: Kin, manifest: Obj, group: GroupRef | CompanionRef) -> frozenset[str]:
+def _roles_before(owned: OwnedObjects, manifest: Obj, group: GroupRef | OwnedObjectRef) -> frozenset[str]:
     """The roles of the gangs that come before this one: gangs are told in the order in which they start."""
-    if kin.gangs is None or not isinstance(group, GroupRef):
+    if owned.gangs is None or not isinstance(group, GroupRef):
         return frozenset()
-    gangs = takewhile(lambda each: each[0] != group.key, kin.gangs(manifest).items())
-    return frozenset(part.role for _, gang in gangs for part in gang.parts)
+    gangs = takewhile(lambda each: each[0] != group.key, owned.gangs(manifest).items())
+    return frozenset(part.role for _, gang in gangs for part in gang.roles)
 
 
 def task_of(job: Found, pod: Obj) -> TaskRef | None:
@@ -373,13 +373,13 @@ def task_of(job: Found, pod: Obj) -> TaskRef | None:
     owner = job.dialect.owner(pod)
     if owner is None or owner.uid != uid_of(job.manifest):
         return None
-    body = job.dialect.body(pod, job.manifest)
+    body = job.dialect.observe_pod(pod, job.manifest)
     return TaskRef(body.role, body.index or 0) if body is not None and body.owned else None
 
 
 def head_of(job: Found, ref: TaskRef, pod: Obj) -> str:
     """What stands before the lines of a pod: its task, or what tells it from others where its number does not."""
-    called = job.dialect.called
+    called = job.dialect.display_name
     return (called(pod, job.manifest) if called is not None else "") or str(ref)
 
 

@@ -35,7 +35,7 @@ async def scale(cluster: Cluster, job: Found, sizes: Mapping[str, int]) -> bool:
 
 def unstoppable(job: Found) -> str | None:
     """Why a job cannot be stopped and stay; None where it can."""
-    if job.dialect.stop_patch is not None or job.dialect.orders is not None:
+    if job.dialect.stop_patch is not None or job.dialect.commands is not None:
         return None
     sizes = " ".join(f"{role.name}=0" for role in job.state.roles)
     return (
@@ -49,8 +49,8 @@ async def stop(cluster: Cluster, job: Found) -> bool:
     before."""
     if job.dialect.stop_patch is not None:
         return _is_another(job, await change(cluster, job, job.dialect.stop_patch(job.manifest)))
-    if job.dialect.orders is not None:
-        wanted = job.dialect.orders.stop(job.manifest)
+    if job.dialect.commands is not None:
+        wanted = job.dialect.commands.stop(job.manifest)
         if job.state.run.intent is Intent.END or await _is_ordered(cluster, job, wanted):
             return False
         await _order(cluster, job, wanted)
@@ -61,10 +61,10 @@ async def stop(cluster: Cluster, job: Found) -> bool:
 
 async def start(cluster: Cluster, job: Found) -> bool:
     """Whether it was not started before."""
-    if job.dialect.orders is not None:
+    if job.dialect.commands is not None:
         if not job.state.is_held:
             return False
-        await _order(cluster, job, job.dialect.orders.start(job.manifest))
+        await _order(cluster, job, job.dialect.commands.start(job.manifest))
         return True
     if job.dialect.start_patch is None:
         raise click.ClickException(f"{job} needs no start: its language starts jobs when they are submitted.")
@@ -76,11 +76,11 @@ async def is_going_on(cluster: Cluster, job: Found) -> bool:
 
     Its ledger knows of an order before the order goes, so it is read last. Who may not see orders has only the ledger.
     """
-    orders = job.dialect.orders
-    if orders is None:
+    commands = job.dialect.commands
+    if commands is None:
         return False
     try:
-        if await _is_ordered(cluster, job, orders.start(job.manifest), orders.stop(job.manifest)):
+        if await _is_ordered(cluster, job, commands.start(job.manifest), commands.stop(job.manifest)):
             return True
     except ApiError as refused:
         if refused.code not in (403, 404):
@@ -95,18 +95,18 @@ async def is_going_on(cluster: Cluster, job: Found) -> bool:
 
 
 async def _order(cluster: Cluster, job: Found, order: Obj) -> None:
-    assert job.dialect.orders is not None
-    await cluster.create(job.dialect.orders.kind, order, job.namespace)
+    assert job.dialect.commands is not None
+    await cluster.create(job.dialect.commands.kind, order, job.namespace)
 
 
 async def _is_ordered(cluster: Cluster, job: Found, *wanted: Obj) -> bool:
     """Whether an order to the same effect as one of these waits for the job's operator."""
-    orders = job.dialect.orders
-    assert orders is not None
-    words = {orders.read(each, job.manifest).word for each in wanted}
-    given = (await cluster.list(orders.kind, job.namespace)).items
-    meant = [orders.read(each, job.manifest) for each in given if orders.target(each) == key_of(job.manifest)]
-    return any(order.word in words and order.uid not in job.state.handled for order in meant)
+    commands = job.dialect.commands
+    assert commands is not None
+    words = {commands.read(each, job.manifest).action for each in wanted}
+    given = (await cluster.list(commands.kind, job.namespace)).items
+    meant = [commands.read(each, job.manifest) for each in given if commands.target(each) == key_of(job.manifest)]
+    return any(order.action in words and order.uid not in job.state.handled for order in meant)
 
 
 def _is_another(before: Found, after: Found) -> bool:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     from shoal.cluster.client import Cluster
-    from shoal.dialects.dialect import Counts, Dialect
+    from shoal.dialects.dialect import CompletionProgress, Dialect
     from shoal.engine import Job, JobState
     from shoal.kube.objects import Obj
 
@@ -40,7 +40,7 @@ class Found:
     @property
     def state(self) -> JobState:
         """Raises LedgerUnreadable where somebody else wrote the status."""
-        read = self.dialect.shown or self.dialect.restore
+        read = self.dialect.status_state or self.dialect.restore
         return read(self.manifest)
 
     @property
@@ -71,9 +71,9 @@ class Found:
         return {role.name: role.size for role in job.roles} if job is not None else {}
 
     @property
-    def counts(self) -> Counts | None:
+    def counts(self) -> CompletionProgress | None:
         """How far a job is that wants a number of successes; None of all others. Raises like `state`."""
-        return self.dialect.counted(self.manifest) if self.dialect.counted is not None else None
+        return self.dialect.completion_progress(self.manifest) if self.dialect.completion_progress is not None else None
 
     def __str__(self) -> str:
         return f"{self.dialect.kind.kind} {self.name}"
@@ -82,7 +82,7 @@ class Found:
 async def jobs_in(cluster: JobCluster, namespace: str | None) -> list[Found]:
     """Every job of every language the cluster knows; languages it does not know have none."""
     from shoal.dialects import dialects
-    from shoal.dialects.gang_backends.delegate import as_recorded
+    from shoal.dialects.gang_backends.delegate import with_recorded_backend
     from shoal.kube.errors import ApiError
 
     found: list[Found] = []
@@ -96,7 +96,7 @@ async def jobs_in(cluster: JobCluster, namespace: str | None) -> list[Found]:
             if refused.code != 404:
                 raise
             continue
-        found += [Found(item, as_recorded(dialect, item)) for item in page.items]
+        found += [Found(item, with_recorded_backend(dialect, item)) for item in page.items]
     return found
 
 

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from shoal.cli.job_lookup import Found
-from shoal.dialects.dialect import Counts, LedgerUnreadable
+from shoal.dialects.dialect import CompletionProgress, StateUnreadable
 from shoal.engine import Intent, JobState, Outcome, Stage, TaskState
 from shoal.kube import times
 from shoal.kube.objects import Obj, without_managed_fields
@@ -18,7 +18,7 @@ _STAGES = {
     Stage.PREPARING: "preparing",
     Stage.RUNNING: "running",
     Stage.CLOSING: "ending",
-    Stage.ASKED: "ending",
+    Stage.DELETION_REQUESTED: "ending",
     Stage.LEAVING: "ending",
     Stage.OVER: "ended",
 }
@@ -108,7 +108,7 @@ def job_row(found: Found, now: datetime) -> list[str]:
     """NAME KIND STATE TASKS RUN RETRIES CODE AGE."""
     try:
         standing = _standing(found.state, found.counts)
-    except LedgerUnreadable:
+    except StateUnreadable:
         standing = ["unreadable", "", "", "", ""]
     return [
         found.name,
@@ -118,7 +118,7 @@ def job_row(found: Found, now: datetime) -> list[str]:
     ]
 
 
-def _standing(state: JobState, counts: Counts | None) -> list[str]:
+def _standing(state: JobState, counts: CompletionProgress | None) -> list[str]:
     """STATE TASKS RUN RETRIES CODE."""
     views = tasks_of(state)
     up = sum(view.word == "running" for view in views)
@@ -134,7 +134,7 @@ def _standing(state: JobState, counts: Counts | None) -> list[str]:
     ]
 
 
-def counted(counts: Counts) -> str:
+def counted(counts: CompletionProgress) -> str:
     """How far a job is that has fewer pods at once than it wants successes: 2/4 succeeded, 1 running."""
     more = {"running": counts.running, "failed": counts.failed}
     others = [f"{count} {word}" for word, count in more.items() if count]

@@ -17,7 +17,7 @@ from shoal.cli.attempt_logs import Attempt, archived_jobs
 from shoal.cli.job_table import tasks_of
 from shoal.cli.reasons import LAST_LINES, last_words
 from shoal.cluster.client import LogOptions, OutcomeUnknown
-from shoal.dialects.dialect import LedgerUnreadable
+from shoal.dialects.dialect import StateUnreadable
 from shoal.engine import JobState, TaskRef
 from shoal.kube import times
 from shoal.kube.errors import ApiError
@@ -51,7 +51,7 @@ async def last_failure(cluster: Cluster, job: Found, pods: list[Obj], data: Path
     the last message of the task that made it fail."""
     try:
         state = job.state
-    except LedgerUnreadable:
+    except StateUnreadable:
         return None
     if (state.is_ended or state.is_held) and not _is_unexplained(state):
         return None
@@ -73,10 +73,10 @@ def _is_unexplained(state: JobState) -> bool:
 def _of_pods(job: Found, pods: list[Obj]) -> Iterator[_Failure]:
     """Containers that failed in pods that exist, now or before their last restart."""
     for pod in pods:
-        body = job.dialect.body(pod, job.manifest)
+        body = job.dialect.observe_pod(pod, job.manifest)
         if body is None or not body.owned:
             continue
-        called = job.dialect.called
+        called = job.dialect.display_name
         name = called(pod, job.manifest) if called is not None else str(TaskRef(body.role, body.index or 0))
         for each in (pod.get("status") or {}).get("containerStatuses") or ():
             for state, is_previous in ((each.get("state"), False), (each.get("lastState"), True)):

@@ -124,7 +124,9 @@ def refuse_mistakes(manifests: Iterable[Manifest]) -> None:
 def _foreseen(manifest: Manifest, but: list[str]) -> list[Cause]:
     """What will be refused once pods are made of the job, as far as it is not told already."""
     dialect = dialect_of(manifest.api_version, manifest.kind)
-    return [cause for cause in dialect.foresee(manifest.obj) if cause.field not in but] if dialect is not None else []
+    return (
+        [cause for cause in dialect.preview_pods(manifest.obj) if cause.field not in but] if dialect is not None else []
+    )
 
 
 def _answer(machinery: Machinery, kind: Kind, obj: Obj) -> tuple[list[Cause], list[str]]:

@@ -8,21 +8,31 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from shoal.engine import Action, Happening, Job, JobState
-from shoal.engine.policies import ALL, Bound, Claim, Earliest, Reaction, Scope, Tally, Unit, When
+from shoal.engine import Action, EventType, Job, JobState
+from shoal.engine.policies import (
+    ALL,
+    Bound,
+    BudgetScope,
+    BudgetUnit,
+    CompletionRule,
+    CountCondition,
+    EarliestOf,
+    Reaction,
+    Tally,
+)
 
 _DEEDS = {Tally.OK: "succeeded", Tally.BAD: "failed", Tally.DONE: "ended"}
 _HAPPENINGS = {
-    Happening.TASK_PENDING: "a task{of} stays pending",
-    Happening.TASK_FAILED: "a task{of} fails",
-    Happening.TASK_LOST: "a task{of} is taken away by others",
-    Happening.ROLE_SUCCEEDED: "all tasks {of_it} have succeeded",
-    Happening.ROLE_EXHAUSTED: "containers {of_it} are restarted too often",
-    Happening.GROUP_UNKNOWN: "a part of the gang runs and the rest cannot be placed",
-    Happening.STORE_LOST: "the store of the group is lost",
-    Happening.ROUND_CLOSED: "the round is closed",
-    Happening.GROUP_DONE: "the group is done",
-    Happening.ANY: "anything happens to a task{of}",
+    EventType.TASK_PENDING: "a task{of} stays pending",
+    EventType.TASK_FAILED: "a task{of} fails",
+    EventType.TASK_LOST: "a task{of} is taken away by others",
+    EventType.ROLE_SUCCEEDED: "all tasks {of_it} have succeeded",
+    EventType.ROLE_EXHAUSTED: "containers {of_it} are restarted too often",
+    EventType.GROUP_UNKNOWN: "a part of the gang runs and the rest cannot be placed",
+    EventType.STORE_LOST: "the store of the group is lost",
+    EventType.ROUND_CLOSED: "the round is closed",
+    EventType.GROUP_DONE: "the group is done",
+    EventType.ANY: "anything happens to a task{of}",
 }
 _ANSWERS = {
     Action.RESTART_TASK: "it begins anew",
@@ -34,7 +44,7 @@ _ANSWERS = {
     Action.FAIL: "the job fails",
     Action.TERMINATE: "the job is stopped",
 }
-_CLAIM_OF_ALL = Claim(Tally.DONE, ALL, Bound.SIZE)
+_CLAIM_OF_ALL = CountCondition(Tally.DONE, ALL, Bound.SIZE)
 
 
 # --- policies ------------------------------------------------------------------------------------------------------
@@ -46,7 +56,7 @@ def answers(job: Job, state: JobState) -> Iterator[str]:
     told += [f"{sentence}." for sentence in _reactions(job.policies.reactions, "")]
     yield from told
     for budget in job.policies.budgets if told else ():
-        if budget.unit is Unit.ACTIONS and budget.scope is Scope.JOB and budget.permits is not None:
+        if budget.unit is BudgetUnit.ACTIONS and budget.scope is BudgetScope.JOB and budget.permits is not None:
             left = max(budget.permits - state.charged, 0)
             yield f"It may begin anew {left} more time{'s' * (left != 1)}; one more after that fails it."
 
@@ -69,33 +79,33 @@ def _reactions(reactions: Iterable[Reaction], role: str) -> Iterator[str]:
 
 def endings(job: Job) -> Iterator[str]:
     """The completion rules."""
-    at_the_end: list[When] = []
+    at_the_end: list[CompletionRule] = []
     told: list[str] = []
-    for when in _whens(job.policies.completion.verdicts):
-        if _CLAIM_OF_ALL in when.claims and (at_the_end or len(when.claims) > 1):
-            at_the_end.append(when)
-        elif claims := _claims(when.claims, job):
-            told.append(f"It {_verb(when)} as soon as {' and '.join(claims)}.")
+    for rule in _whens(job.policies.completion.rules):
+        if _CLAIM_OF_ALL in rule.conditions and (at_the_end or len(rule.conditions) > 1):
+            at_the_end.append(rule)
+        elif claims := _claims(rule.conditions, job):
+            told.append(f"It {_verb(rule)} as soon as {' and '.join(claims)}.")
     yield from dict.fromkeys(told)
     if at_the_end:
         yield f"Once all tasks have ended, {'; '.join(_branches(at_the_end, job))}."
 
 
-def _whens(verdicts: Iterable[When | Earliest]) -> Iterator[When]:
-    for verdict in verdicts:
-        yield from verdict.verdicts if isinstance(verdict, Earliest) else (verdict,)
+def _whens(rules: Iterable[CompletionRule | EarliestOf]) -> Iterator[CompletionRule]:
+    for verdict in rules:
+        yield from verdict.rules if isinstance(verdict, EarliestOf) else (verdict,)
 
 
-def _branches(whens: Sequence[When], job: Job) -> Iterator[str]:
+def _branches(rule_list: Sequence[CompletionRule], job: Job) -> Iterator[str]:
     """Rules of one verdict that follow each other are one branch; a rule that another of them covers says nothing."""
-    runs: list[tuple[str, list[When]]] = []
-    for when in whens:
-        if not runs or runs[-1][0] != _verb(when):
-            runs.append((_verb(when), []))
-        runs[-1][1].append(when)
+    runs: list[tuple[str, list[CompletionRule]]] = []
+    for rule in rule_list:
+        if not runs or runs[-1][0] != _verb(rule):
+            runs.append((_verb(rule), []))
+        runs[-1][1].append(rule)
     for verb, members in runs:
-        kept = [each for each in members if not any(set(other.claims) < set(each.claims) for other in members)]
-        told = [" and ".join(_claims(each.claims, job, but=_CLAIM_OF_ALL)) for each in kept]
+        kept = [each for each in members if not any(set(other.conditions) < set(each.conditions) for other in members)]
+        told = [" and ".join(_claims(each.conditions, job, but=_CLAIM_OF_ALL)) for each in kept]
         conditions = list(dict.fromkeys(filter(None, told)))
         if all(told):
             yield f"it {verb} if {' or '.join(conditions)}"
@@ -103,15 +113,15 @@ def _branches(whens: Sequence[When], job: Job) -> Iterator[str]:
             yield f"otherwise it {verb}" if len(runs) > 1 else f"it {verb}"
 
 
-def _verb(when: When) -> str:
-    return "succeeds" if when.outcome.is_ok else "fails"
+def _verb(rule: CompletionRule) -> str:
+    return "succeeds" if rule.outcome.is_ok else "fails"
 
 
-def _claims(claims: Iterable[Claim], job: Job, but: Claim | None = None) -> list[str]:
+def _claims(claims: Iterable[CountCondition], job: Job, but: CountCondition | None = None) -> list[str]:
     return [told for claim in claims if claim != but and (told := _claim(claim, job))]
 
 
-def _claim(claim: Claim, job: Job) -> str:
+def _claim(claim: CountCondition, job: Job) -> str:
     deed = _DEEDS.get(claim.tally)
     whose = "" if claim.of == ALL else f" of {claim.of}"
     if deed is not None and isinstance(claim.below, int):

@@ -71,7 +71,7 @@ class Board:
     def standing(self, found: Found) -> str:
         """One word for the whole job."""
         word = job_word(found.state)
-        return word if found.dialect.called is None else self._onwards(uid_of(found.manifest), "", word)
+        return word if found.dialect.display_name is None else self._onwards(uid_of(found.manifest), "", word)
 
     def why(self, found: Found) -> str:
         """Why a whole job does nothing: it rests, or its gang has no room."""
@@ -88,7 +88,7 @@ class Board:
             for view in views:
                 pod = self.pods.get((uid, view.name), _UNSEEN)
                 pod = pod if view.pod_uid in (None, pod.pod_uid) else _UNSEEN
-                word = self._onwards(uid, view.name, view.word) if found.dialect.called is not None else view.word
+                word = self._onwards(uid, view.name, view.word) if found.dialect.display_name is not None else view.word
                 shown = replace(view, word=word_with(word, pod.why), node=view.node or pod.node)
                 yield found, shown, self.paces.get((uid, view.name), Pace()), pod.why * (shown.word == "waiting")
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from shoal.dialects import dialects
 from shoal.engine import ContainerEnd, Detail, Job, JobState, Outcome, Stage
-from shoal.engine.policies import WishGate
+from shoal.engine.policies import ExternalGate
 from shoal.kube.conditions import condition_of
 from shoal.kube.objects import Obj, name_of
 
@@ -50,7 +50,7 @@ def why_at_rest(found: Found, state: JobState) -> str:
     if job is None or state.is_ended or job.deleting:
         return ""
     # Whether the controller has already recorded the suspension makes no difference to a job that has never run.
-    is_suspended = job.policies.hold.wish and state.stamps.ran is None
+    is_suspended = job.policies.hold.requested and state.stamps.ran is None
     if not (state.run.is_open or is_suspended):
         return ""
     if not any(role.tasks for role in state.roles) and not any(role.size for role in job.roles):
@@ -64,8 +64,8 @@ def why_at_rest(found: Found, state: JobState) -> str:
 
 def why_not_started(job: Job) -> str:
     """That the manifest asks for a job which only waits for its start; '' of all others."""
-    gates = (gate for gate in job.policies.gates if isinstance(gate, WishGate) and not gate.key)
-    return next((gate.sentence for gate in gates if not gate.open), "")
+    gates = (gate for gate in job.policies.gates if isinstance(gate, ExternalGate) and not gate.key)
+    return next((gate.message for gate in gates if not gate.open), "")
 
 
 def word_with(word: str, why: str) -> str:

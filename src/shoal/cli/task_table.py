@@ -11,16 +11,16 @@ from collections.abc import Iterable, Iterator
 from shoal.cli.job_lookup import Found
 from shoal.cli.job_table import counted, tasks_of
 from shoal.cli.reasons import why_taken, why_waiting, word_with
-from shoal.engine import Body, JobState, Phase, TaskRef
-from shoal.engine.state import named
+from shoal.engine import JobState, ObservedPod, PodPhase, TaskRef
+from shoal.engine.state import format_tasks
 from shoal.kube.objects import Obj, name_of, uid_of
 
 _PHASES = {
-    Phase.PENDING: "preparing",
-    Phase.RUNNING: "running",
-    Phase.SUCCEEDED: "succeeded",
-    Phase.FAILED: "failed",
-    Phase.UNKNOWN: "out of reach",
+    PodPhase.PENDING: "preparing",
+    PodPhase.RUNNING: "running",
+    PodPhase.SUCCEEDED: "succeeded",
+    PodPhase.FAILED: "failed",
+    PodPhase.UNKNOWN: "out of reach",
 }
 _NOT_PLACED = ("preparing", "created", "waiting")
 _URGENT = ("failed", "waiting", "out of reach")
@@ -55,7 +55,7 @@ def grouped(lines: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
 
 
 def grouped_tasks(names: Iterable[str]) -> list[tuple[str, str]]:
-    """Tasks by role, as `named` lists them."""
+    """Tasks by role, as `format_tasks` lists them."""
     return grouped((name, "waiting,") for name in names)
 
 
@@ -63,7 +63,7 @@ def _named_together(names: list[str]) -> str:
     if len(names) == 1:
         return names[0]
     role = names[0].rpartition("-")[0]
-    return named(role, sorted(int(name.rpartition("-")[2]) for name in names))
+    return format_tasks(role, sorted(int(name.rpartition("-")[2]) for name in names))
 
 
 def _age(pod: Obj) -> tuple[str, str]:
@@ -71,16 +71,16 @@ def _age(pod: Obj) -> tuple[str, str]:
     return str(pod["metadata"].get("creationTimestamp")), name_of(pod)
 
 
-def bodies_of(found: Found, pods: list[Obj]) -> Iterator[tuple[Obj, Body]]:
+def bodies_of(found: Found, pods: list[Obj]) -> Iterator[tuple[Obj, ObservedPod]]:
     """Pods in places of the job; one that is not owned is another's, and has the name."""
     for pod in pods:
-        body = found.dialect.body(pod, found.manifest)
+        body = found.dialect.observe_pod(pod, found.manifest)
         if body is not None:
             yield pod, body
 
 
 def _by_pods(found: Found, pods: list[Obj]) -> Iterator[_Row]:
-    called = found.dialect.called
+    called = found.dialect.display_name
     if called is None:
         return
     for pod, body in bodies_of(found, pods):
@@ -90,7 +90,7 @@ def _by_pods(found: Found, pods: list[Obj]) -> Iterator[_Row]:
         why = "" if body.is_finished else why_waiting(pod)
         plain = "ending" if body.leaving and not body.is_finished else _PHASES[body.phase]
         word = word_with(plain, why)
-        code = next((each.code for each in body.containers if each.code), 0) if body.phase is Phase.FAILED else 0
+        code = next((each.code for each in body.containers if each.code), 0) if body.phase is PodPhase.FAILED else 0
         yield name, [_with_code(word, code), why if word == "waiting" else "", _place(plain, body.node)]
 
 

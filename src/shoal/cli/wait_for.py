@@ -11,7 +11,7 @@ from collections.abc import Callable
 from shoal.cli.job_lookup import Found
 from shoal.cluster.client import Cluster
 from shoal.cluster.informer import Change, Informer
-from shoal.dialects.dialect import LedgerUnreadable
+from shoal.dialects.dialect import StateUnreadable
 from shoal.kube.objects import uid_of
 
 NOT_ALLOWED = (401, 403)
@@ -30,7 +30,7 @@ async def until(cluster: Cluster, job: Found, is_so: Callable[[Found | None], bo
         try:
             if is_so(found):
                 reached.set_result(found)
-        except LedgerUnreadable as problem:
+        except StateUnreadable as problem:
             reached.set_exception(problem)
 
     def changed(change: Change) -> None:

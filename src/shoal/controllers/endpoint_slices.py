@@ -1,6 +1,6 @@
 """The addresses behind a Service: EndpointSlices, and the older Endpoints, kept as the pods come and go.
 
-`slices_for` and `endpoints_for` decide; `EndpointsLoop` writes the difference, one pass per Service.
+`slices_for` and `endpoints_for` decide; `EndpointSliceController` writes the difference, one pass per Service.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ def _address(endpoint: Obj) -> Obj:
     return {**address, "hostname": endpoint["hostname"]} if "hostname" in endpoint else address
 
 
-class EndpointsLoop:
+class EndpointSliceController:
     name = "endpoints"
 
     def __init__(self, cluster: Cluster, pods: Informer) -> None:

@@ -17,13 +17,13 @@ from shoal.controller_runtime.owner_index import OwnerIndex
 from shoal.controller_runtime.runnables import subscribe_all, wait_forever
 from shoal.controller_runtime.workqueue import WorkQueue
 from shoal.dialects.native.adoption import (
-    Claimant,
+    Adopter,
+    adopter_from,
     adopter_of,
-    claimant_from,
-    lets_go,
-    letting_go,
+    adoption_patch,
+    is_released,
+    release_patch,
     slim,
-    taking,
 )
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import JOB, POD, REPLICA_SET
@@ -34,7 +34,7 @@ from shoal.logs import Logger
 log = Logger(__name__)
 
 
-class AdoptingLoop:
+class OrphanAdoptionController:
     """`pods` are copies that say who controls them."""
 
     name = "adoption"
@@ -45,7 +45,7 @@ class AdoptingLoop:
         self._owners = [
             Informer(cluster, kind, trim=lambda event: slim(event.object), clock=clock) for kind in (REPLICA_SET, JOB)
         ]
-        self._claimants: dict[str, dict[str, Claimant]] = {}  # by namespace and uid
+        self._claimants: dict[str, dict[str, Adopter]] = {}  # by namespace and uid
         self._index = OwnerIndex()
         self._work = WorkQueue(self.name, self._look, clock=clock)
 
@@ -66,7 +66,7 @@ class AdoptingLoop:
         namespace = change.key.namespace
         there = self._claimants.setdefault(namespace, {})
         before = there.pop(_uid(change.old), None)
-        now = claimant_from(change.kind, change.new) if change.new is not None else None
+        now = adopter_from(change.kind, change.new) if change.new is not None else None
         if now is not None:
             there[now.uid] = now
         if not there:
@@ -93,12 +93,12 @@ class AdoptingLoop:
         controller = controller_of(pod)
         if controller is not None:
             owner = claimants.get(str(controller.get("uid")))
-            if owner is not None and lets_go(pod, owner):
-                await self._patch(key, letting_go(pod, owner), "let go", owner)
+            if owner is not None and is_released(pod, owner):
+                await self._patch(key, release_patch(pod, owner), "let go", owner)
         elif (owner := adopter_of(pod, claimants.values())) is not None:
-            await self._patch(key, taking(pod, owner), "taken", owner)
+            await self._patch(key, adoption_patch(pod, owner), "taken", owner)
 
-    async def _patch(self, key: Key, patch: Obj, what: str, owner: Claimant) -> None:
+    async def _patch(self, key: Key, patch: Obj, what: str, owner: Adopter) -> None:
         try:
             await self._cluster.patch(POD, key.name, key.namespace, patch=patch, patch_type=PatchType.STRATEGIC)
         except ApiError as refused:

@@ -2,8 +2,8 @@
 
 A claim is first matched with a volume somebody made for it; else a volume is made, whose folder lies in the data
 folder. One whose class waits for the first pod is left alone until the scheduler has chosen a volume or a node for it.
-`settle` decides from claims, volumes and classes alone; the loop makes folders, writes objects, and removes the folder
-of a volume whose claim is gone where its reclaim policy says Delete.
+`plan_actions` decides from claims, volumes and classes alone; the loop makes folders, writes objects, and removes the
+folder of a volume whose claim is gone where its reclaim policy says Delete.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from shoal.scheduler.planner.volume_matching import (
     is_for,
     is_free,
     reference_to,
-    serves,
+    satisfies,
     smallest,
-    waits_for_a_pod,
+    waits_for_first_consumer,
 )
 
 PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
@@ -38,14 +38,14 @@ EVERYTHING = Key("", "")
 
 
 @dataclass(frozen=True, slots=True)
-class Provision:
+class ProvisionVolume:
     """Make a folder and a volume for the claim."""
 
     claim: Obj
 
 
 @dataclass(frozen=True, slots=True)
-class Join:
+class BindVolume:
     """Bind claim and volume to each other."""
 
     claim: Obj
@@ -53,16 +53,18 @@ class Join:
 
 
 @dataclass(frozen=True, slots=True)
-class Release:
+class ReleaseVolume:
     """The claim is gone; the volume says what becomes of the data."""
 
     volume: Obj
 
 
-Action = Provision | Join | Release
+Action = ProvisionVolume | BindVolume | ReleaseVolume
 
 
-def settle(claims: Iterable[Obj], volumes: Iterable[Obj], classes: Mapping[str, Obj] | None = None) -> list[Action]:
+def plan_actions(
+    claims: Iterable[Obj], volumes: Iterable[Obj], classes: Mapping[str, Obj] | None = None
+) -> list[Action]:
     """What to do now. A volume is given to one claim only, by the claim's UID, also within one call."""
     claims, volumes, classes = list(claims), list(volumes), classes or {}
     by_uid = {uid_of(claim): claim for claim in claims}
@@ -72,18 +74,18 @@ def settle(claims: Iterable[Obj], volumes: Iterable[Obj], classes: Mapping[str, 
         if at_path(claim, "status", "phase") == "Bound" or is_terminating(claim):
             continue
         storage = classes.get(class_of(claim))
-        volume = _reserved(claim, volumes) or (None if waits_for_a_pod(storage) else _best(claim, free))
+        volume = _reserved(claim, volumes) or (None if waits_for_first_consumer(storage) else _best(claim, free))
         if volume is None:
             if not at_path(claim, "spec", "volumeName") and _is_to_be_made(claim, storage):
-                actions.append(Provision(claim))
+                actions.append(ProvisionVolume(claim))
             continue
         if volume in free:
             free.remove(volume)
-        actions.append(Join(claim, volume))
+        actions.append(BindVolume(claim, volume))
     for volume in volumes:
         owner = at_path(volume, "spec", "claimRef", "uid")
         if owner and owner not in by_uid and not (_keeps_data(volume) and _is_released(volume)):
-            actions.append(Release(volume))
+            actions.append(ReleaseVolume(volume))
     return actions
 
 
@@ -99,7 +101,7 @@ def _is_to_be_made(claim: Obj, storage: Obj | None) -> bool:
     """At once, unless its class has nobody who makes volumes, or has them made for the node of the first pod."""
     if storage is not None and storage.get("provisioner") == NO_PROVISIONER:
         return False
-    return not waits_for_a_pod(storage) or SELECTED_NODE in annotations_of(claim)
+    return not waits_for_first_consumer(storage) or SELECTED_NODE in annotations_of(claim)
 
 
 def _reserved(claim: Obj, volumes: Iterable[Obj]) -> Obj | None:
@@ -115,7 +117,7 @@ def _best(claim: Obj, free: Iterable[Obj]) -> Obj | None:
     """The smallest free volume that would do."""
     if at_path(claim, "spec", "volumeName"):
         return None
-    return smallest(volume for volume in free if serves(volume, claim))
+    return smallest(volume for volume in free if satisfies(volume, claim))
 
 
 def volume_for(claim: Obj, folder: Path) -> Obj:
@@ -136,7 +138,7 @@ def volume_for(claim: Obj, folder: Path) -> Obj:
     }
 
 
-class VolumesLoop:
+class PersistentVolumeController:
     name = "volumes"
 
     def __init__(self, cluster: Cluster, folder: Path) -> None:
@@ -164,7 +166,7 @@ class VolumesLoop:
             await copy.synced.wait()
         classes = {key.name: each for key, each in self._classes.objects.items()}
         failures: list[Exception] = []
-        for action in settle(self._claims.objects.values(), self._volumes.objects.values(), classes):
+        for action in plan_actions(self._claims.objects.values(), self._volumes.objects.values(), classes):
             try:
                 await self._take(action)
             except (ApiError, OutcomeUnknown, OSError) as failure:
@@ -174,11 +176,11 @@ class VolumesLoop:
 
     async def _take(self, action: Action) -> None:
         match action:
-            case Provision(claim):
+            case ProvisionVolume(claim):
                 await self._provision(claim)
-            case Join(claim, volume):
+            case BindVolume(claim, volume):
                 await self._join(claim, volume)
-            case Release(volume):
+            case ReleaseVolume(volume):
                 await self._release(volume)
 
     async def _provision(self, claim: Obj) -> None:

@@ -11,7 +11,7 @@ from shoal.kube.kinds import POD
 from shoal.kube.objects import Key, Obj, at_path, uid_of
 
 
-def ending(pod: Obj) -> Obj | None:
+def failed_status(pod: Obj) -> Obj | None:
     """The status of a pod whose node went away; None where it had ended before."""
     if at_path(pod, "status", "phase") in ("Succeeded", "Failed"):
         return None
@@ -19,7 +19,7 @@ def ending(pod: Obj) -> Obj | None:
     return {"phase": "Failed", "reason": "NodeLost", "message": f"Node {node} is no longer part of the cluster."}
 
 
-class AbsentNodesLoop:
+class PodGCController:
     name = "absent nodes"
 
     def __init__(self, cluster: Cluster, nodes: Informer, pods: Informer) -> None:
@@ -51,7 +51,7 @@ class AbsentNodesLoop:
         pod = self._pods.objects.get(key)
         if pod is None or Key("", at_path(pod, "spec", "nodeName", default="")) in self._nodes.objects:
             return
-        if status := ending(pod):
+        if status := failed_status(pod):
             patch = {"metadata": {"uid": uid_of(pod)}, "status": status}
             await self._cluster.patch(POD, key.name, key.namespace, patch=patch, subresource="status")
         try:

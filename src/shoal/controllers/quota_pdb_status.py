@@ -1,6 +1,6 @@
 """Objects whose status counts pods, in a cluster of our own: what quotas have taken, what disruption budgets allow.
 
-`Counts` know the pods of each namespace and say what an object should tell of them; the loop writes what differs, on
+`PodCounts` know the pods of each namespace and say what an object should tell of them; the loop writes what differs, on
 the version it looked at. What is taken of a quota follows the pods one by one: adding all of them up for each change of
 one would cost the square of their number. Budgets count the pods that exist: how many somebody means to have is not
 looked up. A pod that was evicted and is still there some minutes later was kept by somebody, or is another of the same
@@ -29,8 +29,8 @@ from shoal.kube.quotas import TERMINAL_PHASES, UNPREFIXED, QuotaTally, format_am
 from shoal.kube.selectors import from_label_selector
 from shoal.kube.times import parse
 
-GOING = timedelta(minutes=2)  # how long a budget takes an evicted pod's word for it
-BEGINNINGS = ("requests.", "limits.", "hugepages-")  # of what a quota may say about pods, besides plain names
+EVICTION_TIMEOUT = timedelta(minutes=2)  # how long a budget takes an evicted pod's word for it
+PREFIXES = ("requests.", "limits.", "hugepages-")  # of what a quota may say about pods, besides plain names
 
 
 def quota_status(quota: Obj, used: Amounts) -> Obj:
@@ -48,12 +48,14 @@ def quota_status(quota: Obj, used: Amounts) -> Obj:
 
 
 def _is_of_pods(name: str) -> bool:
-    return name in ("pods", "count/pods", *UNPREFIXED) or (name.startswith(BEGINNINGS) and name != "requests.storage")
+    return name in ("pods", "count/pods", *UNPREFIXED) or (name.startswith(PREFIXES) and name != "requests.storage")
 
 
 def budget_status(budget: Obj, pods: Iterable[Obj], now: datetime) -> Obj:
     spec, before = budget.get("spec") or {}, budget.get("status") or {}
-    evicted = {name: at for name, at in (before.get("disruptedPods") or {}).items() if parse(at) + GOING > now}
+    evicted = {
+        name: at for name, at in (before.get("disruptedPods") or {}).items() if parse(at) + EVICTION_TIMEOUT > now
+    }
     selector = spec.get("selector")
     matching = from_label_selector(selector) if selector is not None else None
     chosen = [pod for pod in pods if matching is not None and matching.matches(labels_of(pod))]
@@ -75,7 +77,7 @@ def budget_status(budget: Obj, pods: Iterable[Obj], now: datetime) -> Obj:
 
 def lapse_of(status: Obj) -> datetime | None:
     """When the figures change by time alone."""
-    return min((parse(at) + GOING for at in (status.get("disruptedPods") or {}).values()), default=None)
+    return min((parse(at) + EVICTION_TIMEOUT for at in (status.get("disruptedPods") or {}).values()), default=None)
 
 
 def _desired(spec: Obj, expected: int) -> int:
@@ -89,7 +91,7 @@ def _part(said: int | str, whole: int) -> int:
     return said if isinstance(said, int) else ceil(int(said.removesuffix("%")) * whole / 100)
 
 
-class Counts(ABC):
+class PodCounts(ABC):
     """The pods there are, by namespace, and what an object says of those of its own."""
 
     def __init__(self) -> None:
@@ -113,12 +115,12 @@ class Counts(ABC):
         """The object is gone."""
 
 
-class BudgetCounts(Counts):
+class BudgetCounts(PodCounts):
     def status(self, key: Key, obj: Obj, now: datetime) -> Obj:
         return budget_status(obj, self._there.get(key.namespace, {}).values(), now)
 
 
-class QuotaCounts(Counts):
+class QuotaCounts(PodCounts):
     def __init__(self) -> None:
         super().__init__()
         self._tallies: dict[str, dict[Key, QuotaTally]] = {}  # by namespace and quota
@@ -143,8 +145,8 @@ class QuotaCounts(Counts):
             del self._tallies[key.namespace]
 
 
-class CountingLoop:
-    def __init__(self, cluster: Cluster, kind: Kind, pods: Informer, counts: Counts, *, clock: Clock) -> None:
+class PodCountController:
+    def __init__(self, cluster: Cluster, kind: Kind, pods: Informer, counts: PodCounts, *, clock: Clock) -> None:
         self.name = f"{kind.plural} status"
         self._cluster = cluster
         self._kind = kind

@@ -12,7 +12,7 @@ from shoal.kube.kinds import NAMESPACE, SERVICE_ACCOUNT
 from shoal.kube.objects import Key, is_terminating
 
 
-class AccountsLoop:
+class ServiceAccountController:
     name = "accounts"
 
     def __init__(self, cluster: Cluster) -> None:

@@ -17,7 +17,7 @@ NATIVE = ("native.replica_sets", "native.batch_job")
 
 # What an operator on Kubernetes serves unless it is told otherwise. Languages whose own controllers people may be
 # running there are asked for by name: two of them at the same jobs would not go well.
-UNASKED = ("framework",)
+DEFAULT = ("framework",)
 
 
 def load(name: str) -> Dialect:
@@ -34,4 +34,6 @@ def dialects() -> tuple[Dialect, ...]:
 def dialect_of(api_version: str, kind: str) -> Dialect | None:
     """The dialect of such manifests, if it is one of ours."""
     wanted = (api_version, kind)
-    return next((d for d in dialects() if wanted in ((k.api_version, k.kind) for k in (d.kind, *d.also))), None)
+    return next(
+        (d for d in dialects() if wanted in ((k.api_version, k.kind) for k in (d.kind, *d.other_versions))), None
+    )

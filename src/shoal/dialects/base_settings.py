@@ -12,7 +12,7 @@ from shoal.dialects.dialect import SettingsInvalid
 from shoal.dialects.validation_errors import StrictModel, causes
 
 
-class FewSettings(StrictModel):
+class BaseSettings(StrictModel):
     @cached_property
     def understood(self) -> dict[bytes, Any]:
         """What was made of specs under these settings, by their digest: a pass rarely meets a new one."""

@@ -7,25 +7,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from shoal.dialects.dialect import Awaited, Kin
-from shoal.engine import CompanionRef, Group, GroupRef, Seen
+from shoal.dialects.dialect import OwnedObjects, RequiredObject
+from shoal.engine import GroupRef, ObservedGroup, ObservedObject, OwnedObjectRef
 from shoal.kube.kinds import Kind
 from shoal.kube.objects import Obj
 
 
-def relatives(kin: Kin, objects: Iterable[Obj], manifest: Obj) -> tuple[dict[str, Group], dict[CompanionRef, Seen]]:
+def observe_children(
+    owned: OwnedObjects, objects: Iterable[Obj], manifest: Obj
+) -> tuple[dict[str, ObservedGroup], dict[OwnedObjectRef, ObservedObject]]:
     """The groups by key, and the companions; what belongs to nobody or to another job is left out."""
-    groups: dict[str, Group] = {}
-    companions: dict[CompanionRef, Seen] = {}
-    found = [known for obj in objects if (known := kin.recognise(obj, manifest)) is not None]
-    for ref, seen in found if kin.among is None else kin.among(found, manifest):
-        if isinstance(ref, GroupRef) and isinstance(seen, Group):
+    groups: dict[str, ObservedGroup] = {}
+    companions: dict[OwnedObjectRef, ObservedObject] = {}
+    found = [known for obj in objects if (known := owned.observe_child(obj, manifest)) is not None]
+    for ref, seen in found if owned.select_groups is None else owned.select_groups(found, manifest):
+        if isinstance(ref, GroupRef) and isinstance(seen, ObservedGroup):
             groups[ref.key] = seen
-        elif isinstance(ref, CompanionRef) and isinstance(seen, Seen):
+        elif isinstance(ref, OwnedObjectRef) and isinstance(seen, ObservedObject):
             companions[ref] = seen
     return groups, companions
 
 
-def opened(awaits: Iterable[Awaited], is_there: Callable[[Kind, str], bool]) -> frozenset[str]:
+def open_gates(awaits: Iterable[RequiredObject], is_there: Callable[[Kind, str], bool]) -> frozenset[str]:
     """The gates that objects of others have opened."""
     return frozenset(each.key for each in awaits if is_there(each.kind, each.name))

@@ -13,19 +13,19 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from shoal.engine import (
-    Anchor,
     Apply,
-    Body,
     Command,
-    CompanionRef,
     Create,
-    Group,
     GroupRef,
     Job,
     JobState,
     Notice,
     Observed,
-    Seen,
+    ObservedGroup,
+    ObservedObject,
+    ObservedPod,
+    ObservedRunOwner,
+    OwnedObjectRef,
     Target,
     TaskRef,
 )
@@ -34,11 +34,12 @@ from shoal.kube.kinds import Kind
 from shoal.kube.objects import Key, Obj, annotations_of
 
 if TYPE_CHECKING:
-    from shoal.dialects.gang_backends.backend import Looks
-    from shoal.dialects.gang_backends.gang import Gang
+    from shoal.dialects.gang_backends.backend import ClusterLookups
+    from shoal.dialects.gang_backends.gang import GangSpec
 
-Settings = Any  # each dialect has its own record
-Relative = tuple[GroupRef, Group] | tuple[CompanionRef, Seen]  # a group or companion as the engine hears of it
+DialectSettings = Any  # each dialect has its own record
+# a group or companion as the engine hears of it
+ObservedChild = tuple[GroupRef, ObservedGroup] | tuple[OwnedObjectRef, ObservedObject]
 Lookup = Callable[[Kind], Iterable[Obj]]  # every object of a kind
 
 
@@ -51,7 +52,7 @@ class Owner:
 
 
 @dataclass(frozen=True, slots=True)
-class LedgerPatch:
+class StatePatch:
     """How a ledger is stored: a JSON patch, so that nulls are kept, on the object or one of its subresources, or
     annotations where the language's status has no place for it.
 
@@ -73,7 +74,7 @@ class LedgerPatch:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class StatusReport:
     """What people see besides the ledger. None: the ledger is the status, there is nothing to add."""
 
     status: Obj | None = None
@@ -109,12 +110,12 @@ class SettingsInvalid(ValueError):
         self.causes = tuple(mistakes)
 
 
-class LedgerUnreadable(ValueError):
+class StateUnreadable(ValueError):
     """A stored ledger no version of ours has written. Starting over could run a finished job twice."""
 
 
 @dataclass(frozen=True, slots=True)
-class Child:
+class ChildKind:
     """A kind of object that jobs own besides pods; `labels` select those that may be ours."""
 
     kind: Kind
@@ -122,7 +123,7 @@ class Child:
 
 
 @dataclass(frozen=True, slots=True)
-class Awaited:
+class RequiredObject:
     """An object of somebody else without which a job does not start: where it is there, the gate `key` is open."""
 
     kind: Kind
@@ -131,27 +132,31 @@ class Awaited:
 
 
 @dataclass(frozen=True, slots=True)
-class Kin:
+class OwnedObjects:
     """Groups and companions: what jobs of a language own besides pods, and what they wait for."""
 
-    children: tuple[Child, ...]
-    dress: Callable[[Obj, Apply, bool], Obj]  # the object; True: it is new, False: it is there and is changed
-    place: Callable[[Obj, Target], tuple[Kind, str]]  # its kind and name
-    recognise: Callable[[Obj, Obj], Relative | None]  # beside its job
-    trouble: Callable[[Target], str]  # the reason of the Event where it cannot be had
-    awaits: Callable[[Obj], tuple[Awaited, ...]]
+    children: tuple[ChildKind, ...]
+    build_object: Callable[[Obj, Apply, bool], Obj]  # the object; True: it is new, False: it is there and is changed
+    locate_object: Callable[[Obj, Target], tuple[Kind, str]]  # its kind and name
+    observe_child: Callable[[Obj, Obj], ObservedChild | None]  # beside its job
+    describe_failure: Callable[[Target], str]  # the reason of the Event where it cannot be had
+    required_objects: Callable[[Obj], tuple[RequiredObject, ...]]
     definitions: Callable[[], tuple[Obj, ...]]  # of kinds that come with the language
     group: Kind  # which of the children are groups
-    waits: Callable[[Obj], str]  # why a group is not let in, in the words of whoever places pods; '' of one that is
-    gangs: Callable[[Obj], Mapping[str, Gang]] | None = None  # what the groups of a job ask for, by key
-    among: Callable[[Sequence[Relative], Obj], list[Relative]] | None = None  # where one may hide another: what is seen
-    succeed: Callable[[Obj, Iterable[Obj]], None] | None = None  # a new group takes over from those that are there
-    looks: Looks | None = None  # what groups and pods depend on that is nobody's child
-    answer: Callable[[Obj, bool, str], Obj | None] | None = None  # what its scheduler wants to hear of a group's pods
+    # why a group is not let in, in the words of whoever places pods; '' of one that is
+    pending_reason: Callable[[Obj], str]
+    gangs: Callable[[Obj], Mapping[str, GangSpec]] | None = None  # what the groups of a job ask for, by key
+    # where one may hide another: what is seen
+    select_groups: Callable[[Sequence[ObservedChild], Obj], list[ObservedChild]] | None = None
+    # a new group takes over from those that are there
+    replace_group: Callable[[Obj, Iterable[Obj]], None] | None = None
+    cluster_lookups: ClusterLookups | None = None  # what groups and pods depend on that is nobody's child
+    # what its scheduler wants to hear of a group's pods
+    acknowledge_pods: Callable[[Obj, bool, str], Obj | None] | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Orders:
+class Commands:
     """Requests to a job that are objects of their own and go once they have taken effect."""
 
     kind: Kind
@@ -162,11 +167,11 @@ class Orders:
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class CompletionProgress:
     """How far a job is that wants a number of successes and has fewer pods at once."""
 
     wanted: int
-    at_once: int
+    parallelism: int
     succeeded: int
     running: int
     failed: int  # pods, of which others may have taken the place since
@@ -178,48 +183,52 @@ class Dialect:
 
     kind: Kind
     crd: Callable[[], Obj] | None  # None: every cluster knows the kind
-    settings: Callable[[Mapping[str, Any] | None], Settings]  # from what a configuration file says
+    settings: Callable[[Mapping[str, Any] | None], DialectSettings]  # from what a configuration file says
     default: Callable[[Obj], Obj]  # a manifest with its defaults and canonical names
     admit: Callable[[Obj], list[Cause]]  # every mistake
-    foresee: Callable[[Obj], list[Cause]]  # what is let in, and refused as soon as a pod is made of it
+    preview_pods: Callable[[Obj], list[Cause]]  # what is let in, and refused as soon as a pod is made of it
     warn: Callable[[Obj, Obj | None], list[str]]  # what is accepted and probably not meant (new, old)
-    read: Callable[[Obj, Settings], Job | None]  # None: not ours
-    render: Callable[[Obj, Create], Obj]  # the pod of a task
+    read: Callable[[Obj, DialectSettings], Job | None]  # None: not ours
+    build_pod: Callable[[Obj, Create], Obj]  # the pod of a task
     pod_name: Callable[[Obj, TaskRef], str]  # its name, known without rendering it
     restore: Callable[[Obj], JobState]
-    record: Callable[[Job, JobState, Settings], LedgerPatch]
+    record: Callable[[Job, JobState, DialectSettings], StatePatch]
     owner: Callable[[Obj], Owner | None]  # of a pod or an anchor
-    body: Callable[[Obj, Obj], Body | None]  # a pod beside the manifest of the job it is looked at for
-    report: Callable[[Job, JobState, Observed, Obj, datetime], Report]
-    dress_anchor: Callable[[Obj, Create], Obj] | None = None
-    anchor_name: Callable[[Obj], str] | None = None
-    anchor: Callable[[Obj, Obj], Anchor] | None = None  # the object found under the anchor's name
-    kin: Kin | None = None
-    orders: Orders | None = None
-    mark: Obj | None = None  # the merge patch that marks a doomed pod
-    snapshot: Callable[[Obj, JobState, Notice, Settings, datetime], Snapshot | None] | None = None
-    deletion_snapshot: Callable[[Obj, Settings], Snapshot | None] | None = None  # a job or pod that is gone
+    observe_pod: Callable[[Obj, Obj], ObservedPod | None]  # a pod beside the manifest of the job it is looked at for
+    report: Callable[[Job, JobState, Observed, Obj, datetime], StatusReport]
+    build_run_owner: Callable[[Obj, Create], Obj] | None = None
+    run_owner_name: Callable[[Obj], str] | None = None
+    run_owner: Callable[[Obj, Obj], ObservedRunOwner] | None = None  # the object found under the anchor's name
+    owned_objects: OwnedObjects | None = None
+    commands: Commands | None = None
+    deletion_mark: Obj | None = None  # the merge patch that marks a doomed pod
+    snapshot: Callable[[Obj, JobState, Notice, DialectSettings, datetime], Snapshot | None] | None = None
+    deletion_snapshot: Callable[[Obj, DialectSettings], Snapshot | None] | None = None  # a job or pod that is gone
     scale_patch: Callable[[Obj, Mapping[str, int]], list[Obj]] | None = None  # a JSON patch
     stop_patch: Callable[[Obj], list[Obj]] | None = None
     start_patch: Callable[[Obj], list[Obj]] | None = None
-    admit_among: Callable[[Obj, Lookup], list[Cause]] | None = None  # a new one, among what else there is
-    neighbours: tuple[Kind, ...] = ()  # the kinds that `admit_among` looks at
-    shown: Callable[[Obj], JobState] | None = None  # the ledger with what the status shows of living tasks
-    counted: Callable[[Obj], Counts | None] | None = None  # None: its tasks are all there is to count
-    workers: Callable[[Settings], int] | None = None  # how many of its jobs are looked at side by side; None: as usual
-    idle_settings: Callable[[Settings], Mapping[str, str]] | None = None  # that were written in vain, each with why
+    validate_in_cluster: Callable[[Obj, Lookup], list[Cause]] | None = None  # a new one, among what else there is
+    validated_against: tuple[Kind, ...] = ()  # the kinds that `validate_in_cluster` looks at
+    status_state: Callable[[Obj], JobState] | None = None  # the ledger with what the status shows of living tasks
+    # None: its tasks are all there is to count
+    completion_progress: Callable[[Obj], CompletionProgress | None] | None = None
+    # how many of its jobs are looked at side by side; None: as usual
+    workers: Callable[[DialectSettings], int] | None = None
+    # that were written in vain, each with why
+    idle_settings: Callable[[DialectSettings], Mapping[str, str]] | None = None
     admit_change: Callable[[Obj, Obj], list[Cause]] | None = None  # what may not become of what is stored (new, old)
-    also: tuple[Kind, ...] = ()  # other versions the same objects are written in
+    other_versions: tuple[Kind, ...] = ()  # other versions the same objects are written in
     embedded_only: bool = False  # on Kubernetes its own controllers run these jobs
-    endless: bool = False  # its jobs have no end of their own
+    never_completes: bool = False  # its jobs have no end of their own
     stop_holds: bool = False  # a stop keeps what was achieved, and a start lets the job go on
-    called: Callable[[Obj, Obj], str] | None = None  # a pod beside its manifest; '' where its number tells it apart
+    # a pod beside its manifest; '' where its number tells it apart
+    display_name: Callable[[Obj, Obj], str] | None = None
     finalizer: str = ""  # holds a pod until its end is counted
     orphans: Callable[[Obj], str] | None = None  # labels of pods of nobody that a new job takes; '': it takes none
-    take: Callable[[Obj, Obj], Obj | None] | None = None  # the strategic patch that makes such a pod its own
+    adopt_patch: Callable[[Obj, Obj], Obj | None] | None = None  # the strategic patch that makes such a pod its own
     status_model: Callable[[], Obj] | None = None  # a schema of the status, where the definition leaves that open
 
-    def judge(self, new: Obj, old: Obj | None = None) -> list[Cause]:
+    def validate(self, new: Obj, old: Obj | None = None) -> list[Cause]:
         """Every mistake of a manifest that is written, and of the change where one is stored already."""
         changes = self.admit_change(new, old) if self.admit_change is not None and old is not None else []
         return [*self.admit(new), *changes]
@@ -228,4 +237,4 @@ class Dialect:
 def definitions_of(dialect: Dialect) -> tuple[Obj, ...]:
     """Of the jobs, and of every kind that comes with their language."""
     own = (dialect.crd(),) if dialect.crd is not None else ()
-    return (*own, *(dialect.kin.definitions() if dialect.kin is not None else ()))
+    return (*own, *(dialect.owned_objects.definitions() if dialect.owned_objects is not None else ()))

@@ -30,7 +30,7 @@ def within_limit(size: str) -> str:
 WITHIN_LIMIT = f"a job has at most {LARGEST_JOB} tasks in all: split it into several jobs"
 
 
-def too_many(count: int) -> str:
+def size_error(count: int) -> str:
     """What is wrong with a job of so many tasks, and the way out; empty where nothing is."""
     if count <= LARGEST_JOB:
         return ""

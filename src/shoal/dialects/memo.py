@@ -16,7 +16,7 @@ MOST = 10_000  # readings kept in mind
 T = TypeVar("T")
 
 
-def remembered(known: dict[bytes, T], written: object, read: Callable[[], T]) -> T:
+def memoize(known: dict[bytes, T], written: object, read: Callable[[], T]) -> T:
     """What `read` makes of `written`, which is all that it depends on."""
     digest = blake2b(msgspec.json.encode(written), digest_size=16).digest()
     found = known.get(digest)

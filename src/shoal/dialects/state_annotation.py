@@ -23,24 +23,24 @@ from uuid import UUID
 import msgspec
 from msgspec.structs import replace
 
-from shoal.dialects.dialect import LedgerPatch, LedgerUnreadable
+from shoal.dialects.dialect import StatePatch, StateUnreadable
 from shoal.dialects.job_limits import MOST_INDEXES, stored_seconds
 from shoal.engine import (
     AttemptState,
-    Due,
+    DelayedAction,
     Job,
     JobState,
     Outcome,
     RoleState,
     Round,
     Run,
+    SettledReason,
     Stage,
     Stamps,
     TaskState,
-    Why,
-    bare,
-    indexes,
-    ranges,
+    compact_state,
+    format_ranges,
+    parse_ranges,
 )
 from shoal.kube.objects import Obj, annotations_of, name_of, namespace_of, uid_of
 
@@ -54,22 +54,22 @@ _LONGEST_TEXT = 500
 _LONGEST_BYTES = 256 * 1024  # all annotations of an object together
 
 
-class _Role(msgspec.Struct, omit_defaults=True):
+class _StoredRole(msgspec.Struct, omit_defaults=True, rename={"had_pod": "born", "reclaimed": "given"}):
     """One role: ranges of indexes by what there is to say about them."""
 
     name: str
     instance: str = ""
     force: int | None = None
-    born: str = ""
+    had_pod: str = ""
     dropped: str = ""
     charged: dict[str, str] = {}  # by number of charges
     later: dict[str, str] = {}  # by the moment before which nobody is tried again
     ends: list[tuple[Outcome, str]] = []
     counts: tuple[int, int] = (0, 0)
-    given: str = ""
+    reclaimed: str = ""
 
 
-class _Leaving(msgspec.Struct, omit_defaults=True):
+class _SettledPods(msgspec.Struct, omit_defaults=True):
     """Bodies settled for one reason, by rising index, and their uids one after the other."""
 
     role: str
@@ -79,20 +79,20 @@ class _Leaving(msgspec.Struct, omit_defaults=True):
     ok: bool | None = None
 
 
-class _Owner(msgspec.Struct):
+class _StoredOwner(msgspec.Struct):
     """Of a ledger only whose it is."""
 
     uid: str
 
 
-class _Ledger(msgspec.Struct, omit_defaults=True):
+class _StoredState(msgspec.Struct, omit_defaults=True):
     uid: str
     run: Run = Run()
-    roles: list[_Role] = []
+    roles: list[_StoredRole] = []
     charges: dict[str, int] = {}
-    settled: dict[str, Why] = {}
-    leaving: list[_Leaving] = []
-    due: dict[str, Due] = {}
+    settled: dict[str, SettledReason] = {}
+    leaving: list[_SettledPods] = []
+    due: dict[str, DelayedAction] = {}
     handled: tuple[str, ...] = ()
     stamps: Stamps = Stamps()
     round: Round = Round()
@@ -100,19 +100,19 @@ class _Ledger(msgspec.Struct, omit_defaults=True):
     memo: Any = None
 
 
-def record(job: Job, state: JobState) -> LedgerPatch:
-    return LedgerPatch(annotations={ANNOTATION: written(job, state)})
+def record(job: Job, state: JobState) -> StatePatch:
+    return StatePatch(annotations={ANNOTATION: encode(job, state)})
 
 
-def written(job: Job, state: JobState) -> str:
+def encode(job: Job, state: JobState) -> str:
     """The annotation's text."""
-    kept = bare(state, job.policies.embodiment.memory)
-    settled, leaving = _packed(kept.settled)
-    ledger = _Ledger(
+    kept = compact_state(state, job.policies.pod_policy.memory)
+    settled, leaving = _pack_settled(kept.settled)
+    ledger = _StoredState(
         job.uid, kept.run, [_role(role) for role in kept.roles], dict(kept.charges), settled, leaving,
         dict(kept.due), kept.handled, kept.stamps, kept.round, dict(kept.frozen), kept.memo,
     )  # fmt: skip
-    return msgspec.json.encode(_said(msgspec.to_builtins(ledger))).decode()
+    return msgspec.json.encode(_without_empty(msgspec.to_builtins(ledger))).decode()
 
 
 def restore(manifest: Obj, most_indexes: int = MOST_INDEXES) -> JobState | None:
@@ -123,28 +123,28 @@ def restore(manifest: Obj, most_indexes: int = MOST_INDEXES) -> JobState | None:
     try:
         if len(text) > _LONGEST_BYTES:
             raise ValueError(f"it is longer than {_LONGEST_BYTES} bytes")
-        if msgspec.json.decode(text, type=_Owner).uid != uid_of(manifest):
+        if msgspec.json.decode(text, type=_StoredOwner).uid != uid_of(manifest):
             return None
-        return _state(msgspec.json.decode(text, type=_Ledger), most_indexes)
+        return _state(msgspec.json.decode(text, type=_StoredState), most_indexes)
     except (ValueError, RecursionError, OverflowError) as problem:  # those of msgspec are ValueErrors
         where = f"{namespace_of(manifest)}/{name_of(manifest)}"
-        raise LedgerUnreadable(
+        raise StateUnreadable(
             f"the annotation {ANNOTATION} of {where} was not written by an operator: {problem}. The job is left "
             f"alone; remove the annotation to let it be rebuilt from the status, or delete the job to start over."
         ) from None
 
 
-def _said(value: Any) -> Any:
+def _without_empty(value: Any) -> Any:
     """Without what says nothing: a null is as good as an absent key."""
     if isinstance(value, dict):
-        return {key: _said(each) for key, each in value.items() if each is not None}
-    return [_said(each) for each in value] if isinstance(value, list | tuple) else value
+        return {key: _without_empty(each) for key, each in value.items() if each is not None}
+    return [_without_empty(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 # --- bodies that leave ---------------------------------------------------------------------------------------------
 
 
-def _packed(settled: Mapping[str, Why]) -> tuple[dict[str, Why], list[_Leaving]]:
+def _pack_settled(settled: Mapping[str, SettledReason]) -> tuple[dict[str, SettledReason], list[_SettledPods]]:
     """What is written as it is, and what is written as bytes: many bodies of one reason, one for each index."""
     several: dict[tuple[str, str, bool | None], dict[int, str]] = {}
     for uid, why in settled.items():
@@ -153,21 +153,24 @@ def _packed(settled: Mapping[str, Why]) -> tuple[dict[str, Why], list[_Leaving]]
     packed = {key: found for key, found in several.items() if len(found) >= _WORTH_PACKING}
     inside = {uid for found in packed.values() for uid in found.values()}
     leaving = [
-        _Leaving(role, reason, ranges(found), _text(found[index] for index in sorted(found)), ok)
+        _SettledPods(role, reason, format_ranges(found), _encode_uids(found[index] for index in sorted(found)), ok)
         for (role, reason, ok), found in packed.items()
     ]
     return {uid: why for uid, why in settled.items() if uid not in inside}, leaving
 
 
-def _text(uids: Iterable[str]) -> str:
+def _encode_uids(uids: Iterable[str]) -> str:
     return b85encode(b"".join(UUID(uid).bytes for uid in uids)).decode()
 
 
-def _unpacked(leaving: Iterable[_Leaving]) -> Iterator[tuple[str, Why]]:
+def _unpack_settled(leaving: Iterable[_SettledPods]) -> Iterator[tuple[str, SettledReason]]:
     for each in leaving:
         data = b85decode(each.uids)
-        for place, index in enumerate(indexes(each.where, most=len(data) // 16)):
-            yield str(UUID(bytes=data[place * 16 : place * 16 + 16])), Why(each.role, index, each.reason, each.ok)
+        for place, index in enumerate(parse_ranges(each.where, most=len(data) // 16)):
+            yield (
+                str(UUID(bytes=data[place * 16 : place * 16 + 16])),
+                SettledReason(each.role, index, each.reason, each.ok),
+            )
 
 
 def _is_uuid(uid: str) -> bool:
@@ -178,7 +181,7 @@ def _is_uuid(uid: str) -> bool:
 # --- roles ---------------------------------------------------------------------------------------------------------
 
 
-def _role(role: RoleState) -> _Role:
+def _role(role: RoleState) -> _StoredRole:
     charged: dict[str, list[int]] = {}
     later: dict[str, list[int]] = {}
     for task in role.tasks:
@@ -186,17 +189,17 @@ def _role(role: RoleState) -> _Role:
             charged.setdefault(str(task.charged), []).append(task.index)
         if task.not_before is not None:
             later.setdefault(task.not_before.isoformat(), []).append(task.index)
-    return _Role(
+    return _StoredRole(
         role.name,
         role.instance,
         role.force_after_seconds,
-        ranges(task.index for task in role.tasks if task.born),
-        ranges(task.index for task in role.tasks if task.dropped),
-        {count: ranges(found) for count, found in charged.items()},
-        {moment: ranges(found) for moment, found in later.items()},
-        [(outcome, ranges(found)) for outcome, found in _ends(role.tasks)],
+        format_ranges(task.index for task in role.tasks if task.had_pod),
+        format_ranges(task.index for task in role.tasks if task.dropped),
+        {count: format_ranges(found) for count, found in charged.items()},
+        {moment: format_ranges(found) for moment, found in later.items()},
+        [(outcome, format_ranges(found)) for outcome, found in _ends(role.tasks)],
         (role.ok_count, role.bad_count),
-        ranges(task.index for task in role.tasks if task.given),
+        format_ranges(task.index for task in role.tasks if task.reclaimed),
     )
 
 
@@ -223,28 +226,28 @@ def _short(outcome: Outcome, *, keeps: bool, is_plain: bool) -> Outcome:
     return replace(outcome, detail=detail, text=text)
 
 
-class _Unfolding:
+class _RangeExpander:
     """Unfolds ranges of one ledger, up to a limit for all of them together."""
 
     def __init__(self, most: int) -> None:
         self._left = most
 
     def __call__(self, where: str) -> tuple[int, ...]:
-        found = indexes(where, most=self._left)
+        found = parse_ranges(where, most=self._left)
         self._left -= len(found)
         return found
 
 
-def _state(ledger: _Ledger, most_indexes: int) -> JobState:
+def _state(ledger: _StoredState, most_indexes: int) -> JobState:
     stored_seconds(ledger.run.delay_seconds)
     for record in (ledger.run, ledger.stamps, *ledger.due.values()):
         _check_zones(record)
-    unfolded = _Unfolding(most_indexes)
+    unfolded = _RangeExpander(most_indexes)
     return JobState(
         run=ledger.run,
         roles=tuple(_role_state(role, unfolded) for role in ledger.roles),
         charges=ledger.charges,
-        settled={**ledger.settled, **dict(_unpacked(ledger.leaving))},
+        settled={**ledger.settled, **dict(_unpack_settled(ledger.leaving))},
         due=ledger.due,
         handled=ledger.handled,
         stamps=ledger.stamps,
@@ -261,15 +264,15 @@ def _check_zones(record: msgspec.Struct) -> None:
             raise ValueError(f"{name} is a time without a zone: {value.isoformat()}")
 
 
-def _role_state(role: _Role, unfolded: Callable[[str], tuple[int, ...]]) -> RoleState:
+def _role_state(role: _StoredRole, unfolded: Callable[[str], tuple[int, ...]]) -> RoleState:
     tasks: dict[int, TaskState] = {}
 
     def change(where: str, **values: Any) -> None:
         for index in unfolded(where):
             tasks[index] = replace(tasks.get(index) or TaskState(index), **values)
 
-    change(role.born, born=True)
-    change(role.given, given=True)
+    change(role.had_pod, had_pod=True)
+    change(role.reclaimed, reclaimed=True)
     for outcome, where in role.ends:
         change(where, stage=Stage.DONE, attempt=AttemptState(outcome=outcome))
     change(role.dropped, dropped=True, stage=Stage.DONE)

@@ -64,15 +64,15 @@ def _cause(error: ErrorDetails, prefix: str, right: Mapping[str, str]) -> Cause:
         words = _joined(f"must be {_TYPES[kind]}", meaning)
         return Cause("FieldValueTypeInvalid", invalid(path, value, words).message, path)
     if kind == "value_error":
-        return _own(error, path, error["input"])
-    return invalid(path, value, _joined(_LIMITS.get(kind, _as_said)(context, error["msg"]), meaning))
+        return _own_rule(error, path, error["input"])
+    return invalid(path, value, _joined(_LIMITS.get(kind, _verbatim)(context, error["msg"]), meaning))
 
 
 def _choices(expected: str) -> list[str]:
     return expected.replace(" or ", ", ").split(", ")
 
 
-def _own(error: ErrorDetails, path: str, value: Any) -> Cause:
+def _own_rule(error: ErrorDetails, path: str, value: Any) -> Cause:
     """A rule of ours, in its own words."""
     words = str((error.get("ctx") or {}).get("error"))
     return (
@@ -80,7 +80,7 @@ def _own(error: ErrorDetails, path: str, value: Any) -> Cause:
     )
 
 
-def _as_said(_: Mapping[str, Any], message: str) -> str:
+def _verbatim(_: Mapping[str, Any], message: str) -> str:
     return message[:1].lower() + message[1:]
 
 

@@ -11,62 +11,62 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
-from shoal.engine.decide import decide, lose_anchor
-from shoal.engine.gates import admit
-from shoal.engine.membership import publish
-from shoal.engine.model import Guarded, Job
+from shoal.engine.decide import decide, handle_lost_run_owner
+from shoal.engine.gates import evaluate_gates
+from shoal.engine.membership import publish_members
+from shoal.engine.model import GuardResult, Job
 from shoal.engine.observed import Observed
-from shoal.engine.pass_context import Scene
-from shoal.engine.plan_writes import shape
-from shoal.engine.pod_matching import recognise
-from shoal.engine.pod_outcomes import judge
-from shoal.engine.reclaim import give_back
-from shoal.engine.run_lifecycle import begin, turn
+from shoal.engine.pass_context import PassContext
+from shoal.engine.plan_writes import plan_writes
+from shoal.engine.pod_matching import match_pods
+from shoal.engine.pod_outcomes import evaluate_outcomes
+from shoal.engine.reclaim import reclaim_pods
+from shoal.engine.run_lifecycle import advance_run, open_first_run
 from shoal.engine.scaling import resize
 from shoal.engine.state import JobState
-from shoal.engine.state_diff import news
+from shoal.engine.state_diff import state_change
 from shoal.engine.unindexed_pods import count_done
-from shoal.engine.wakeup import wake
+from shoal.engine.wakeup import next_wakeup
 from shoal.engine.writes import Step
 
-_UNGUARDED = Guarded()
+_NO_GUARD = GuardResult()
 
 
 def advance(job: Job, state: JobState, observed: Observed, now: datetime) -> Step:
     """Pure: equal inputs give equal steps, and inputs are never changed. `state` may be `JobState()`."""
     stored = state
-    state, scene = recognise(job, state, observed, now)  # 1 whose is what
+    state, context = match_pods(job, state, observed, now)  # 1 whose is what
     if state.is_new:
-        state = begin(job, state, scene)
-    state = resize(job, state, scene)  # 2 who should be there
-    state = give_back(job, state, scene)
-    state = lose_anchor(job, state, scene)
-    state, events = judge(job, state, scene)  # 3 what happened
-    state = decide(job, state, scene, events)  # 4 what it means
-    state = count_done(job, state, scene)
-    state = turn(job, state, scene)  # 5 close, drain, next run or rest
-    state = publish(job, state, scene)
-    doors = admit(job, state, scene)  # 6 may bodies exist now
-    state, guarded = _guard(job, state, scene)
-    writes = shape(job, state, scene, doors, guarded)  # 7 the difference
+        state = open_first_run(job, state, context)
+    state = resize(job, state, context)  # 2 who should be there
+    state = reclaim_pods(job, state, context)
+    state = handle_lost_run_owner(job, state, context)
+    state, events = evaluate_outcomes(job, state, context)  # 3 what happened
+    state = decide(job, state, context, events)  # 4 what it means
+    state = count_done(job, state, context)
+    state = advance_run(job, state, context)  # 5 close, drain, next run or rest
+    state = publish_members(job, state, context)
+    gate_statuses = evaluate_gates(job, state, context)  # 6 may bodies exist now
+    state, guarded = _run_guard(job, state, context)
+    writes = plan_writes(job, state, context, gate_statuses, guarded)  # 7 the difference
     return Step(
         state,
-        notices=tuple(scene.notices),
+        notices=tuple(context.notices),
         writes=tuple(writes),
-        notifications=tuple(scene.notifications),
-        doors=doors,
-        wake_at=wake(job, state, scene),  # 8 when to look again
-        again=scene.again,
-        news=news(stored, state),
-        charges=tuple(scene.charges),
+        notifications=tuple(context.notifications),
+        gate_statuses=gate_statuses,
+        wake_at=next_wakeup(job, state, context),  # 8 when to look again
+        requeue=context.requeue,
+        state_change=state_change(stored, state),
+        charges=tuple(context.charges),
     )
 
 
-def _guard(job: Job, state: JobState, scene: Scene) -> tuple[JobState, Guarded]:
+def _run_guard(job: Job, state: JobState, context: PassContext) -> tuple[JobState, GuardResult]:
     """A dialect's own conversation may delay and decorate; it never creates, deletes or judges."""
     if job.guard is None:
-        return state, _UNGUARDED
-    guarded = job.guard(job, state.memo, scene, scene.now)
-    if guarded.sentence:
-        scene.emit("", "Guarded", text=guarded.sentence)
+        return state, _NO_GUARD
+    guarded = job.guard(job, state.memo, context, context.now)
+    if guarded.message:
+        context.emit("", "Guarded", text=guarded.message)
     return (state if guarded.memo == state.memo else replace(state, memo=guarded.memo)), guarded

@@ -11,8 +11,16 @@ from typing import Any
 
 import msgspec
 
-from shoal.engine.observed import Body, Container, Refused
-from shoal.engine.policies import Classify, ContainerPattern, Ending, Judged, PodPattern, Refusal, Rule
+from shoal.engine.observed import ContainerState, ObservedPod, Refused
+from shoal.engine.policies import (
+    ContainerPattern,
+    CreationRefusal,
+    DecisiveContainer,
+    FailurePolicy,
+    FailureRule,
+    PodEndPolicy,
+    PodPattern,
+)
 from shoal.engine.types import ContainerEnd, Detail, Outcome
 from shoal.kube.structural_schema.re2 import Pattern
 
@@ -24,48 +32,48 @@ class Classifier:
 
     __slots__ = ("_by_end", "_ending", "_names_matter", "_policy")
 
-    def __init__(self, policy: Classify, ending: Ending) -> None:
+    def __init__(self, policy: FailurePolicy, pod_end: PodEndPolicy) -> None:
         self._policy = policy
-        self._ending = ending
+        self._ending = pod_end
         self._names_matter: bool | None = None  # nobody has failed yet, and most passes end so
         self._by_end: dict[tuple[object, ...], Outcome] = {}
 
-    def of(self, body: Body, *, peer_ok: bool) -> Outcome:
+    def of(self, pod: ObservedPod, *, peer_ok: bool) -> Outcome:
         """The outcome of a body in phase Failed, or whose judged container failed."""
-        end = self._end(body, peer_ok)
+        end = self._end(pod, peer_ok)
         found = self._by_end.get(end)
         if found is None:
-            found = self._by_end[end] = classify(self._policy, self._ending, body, peer_ok=peer_ok)
+            found = self._by_end[end] = classify(self._policy, self._ending, pod, peer_ok=peer_ok)
         return found
 
-    def _end(self, body: Body, peer_ok: bool) -> tuple[object, ...]:
+    def _end(self, pod: ObservedPod, peer_ok: bool) -> tuple[object, ...]:
         """Everything a rule may look at; times matter only where they tell containers apart."""
-        several = len(body.containers) > 1
+        several = len(pod.containers) > 1
         containers = tuple(
             [
                 (c.name, c.init, c.code, c.signal, c.reason, c.message, c.finished if several else None)
-                for c in body.containers
+                for c in pod.containers
             ]
         )
         if self._names_matter is None:
             self._names_matter = any(pattern.name for rule in self._policy.rules for pattern in rule.patterns)
-        name = body.name if self._names_matter else ""
-        return (name, body.reason, body.message, body.conditions, peer_ok, containers)
+        name = pod.name if self._names_matter else ""
+        return (name, pod.reason, pod.message, pod.conditions, peer_ok, containers)
 
 
-def classify(policy: Classify, ending: Ending, body: Body, *, peer_ok: bool = False) -> Outcome:
+def classify(policy: FailurePolicy, pod_end: PodEndPolicy, pod: ObservedPod, *, peer_ok: bool = False) -> Outcome:
     """The outcome of a body in phase Failed, or whose judged container failed."""
-    judged = judged_container(ending, body.containers)
-    code = judged.code if judged is not None else None
-    detail = detail_of(body)
+    decisive_container = find_decisive_container(pod_end, pod.containers)
+    code = decisive_container.code if decisive_container is not None else None
+    detail = detail_of(pod)
     for rule in policy.rules:
-        evidence = _evidence(rule, body, code, peer_ok=peer_ok)
+        evidence = _evidence(rule, pod, code, peer_ok=peer_ok)
         if evidence is None:
             continue
         if rule.code is None and code is None:
             return _with_text(policy.no_code, policy.unmatched + compact(_shown(detail)), detail)
         return Outcome(
-            rule.nature,
+            rule.failure_class,
             code=rule.code if rule.code is not None else (code or 0),
             phrase=rule.phrase,
             text=_text(policy, rule, evidence, detail),
@@ -75,7 +83,7 @@ def classify(policy: Classify, ending: Ending, body: Body, *, peer_ok: bool = Fa
     return _with_text(policy.no_code, policy.unmatched + compact(_shown(detail)), detail)
 
 
-def refusal(policy: Classify, refused: Refused) -> Outcome | None:
+def classify_refusal(policy: FailurePolicy, refused: Refused) -> Outcome | None:
     """The outcome of a creation the API refused; None: wait and try again."""
     for rule in policy.refusals:
         if _refusal_matches(rule, refused):
@@ -85,22 +93,22 @@ def refusal(policy: Classify, refused: Refused) -> Outcome | None:
     return None
 
 
-def _refusal_matches(rule: Refusal, refused: Refused) -> bool:
+def _refusal_matches(rule: CreationRefusal, refused: Refused) -> bool:
     if rule.codes and refused.code not in rule.codes:
         return False
     return not rule.texts or any(text in refused.text for text in rule.texts)
 
 
-def judged_container(ending: Ending, containers: Iterable[Container]) -> Container | None:
+def find_decisive_container(pod_end: PodEndPolicy, containers: Iterable[ContainerState]) -> ContainerState | None:
     """The terminated container whose code speaks for the pod, or None."""
     ended = [container for container in containers if container.code is not None]
-    if ending.judged is Judged.NAMED:
-        return next((c for c in ended if c.name == ending.container), None)
-    if ending.judged is Judged.FIRST:
+    if pod_end.decisive_container is DecisiveContainer.NAMED:
+        return next((c for c in ended if c.name == pod_end.container), None)
+    if pod_end.decisive_container is DecisiveContainer.FIRST:
         return next((c for c in ended if not c.init), None)
     failed = [c for c in ended if c.code]
-    if ending.judged is Judged.TRAINING:
-        training = next((c for c in ended if c.name == ending.container), None)
+    if pod_end.decisive_container is DecisiveContainer.TRAINING:
+        training = next((c for c in ended if c.name == pod_end.container), None)
         return training if training is not None and training.code else next(iter(failed), training)
     timed = [c for c in failed if c.finished is not None]
     return (
@@ -108,19 +116,19 @@ def judged_container(ending: Ending, containers: Iterable[Container]) -> Contain
     )
 
 
-def detail_of(body: Body) -> Detail:
+def detail_of(pod: ObservedPod) -> Detail:
     """What the pod says about its end, containers that ran included."""
     ends = tuple(
-        ContainerEnd(c.name, c.code, c.reason, c.message, c.signal) for c in body.containers if c.code is not None
+        ContainerEnd(c.name, c.code, c.reason, c.message, c.signal) for c in pod.containers if c.code is not None
     )
-    return Detail(body.reason, body.message, ends)
+    return Detail(pod.reason, pod.message, ends)
 
 
 def compact(evidence: Evidence) -> str:
     return msgspec.json.encode(evidence).decode()
 
 
-def _text(policy: Classify, rule: Rule, evidence: Evidence, detail: Detail) -> str:
+def _text(policy: FailurePolicy, rule: FailureRule, evidence: Evidence, detail: Detail) -> str:
     if rule.patterns:
         return policy.matched + compact(evidence)
     return policy.unmatched + compact(_shown(detail))
@@ -128,7 +136,7 @@ def _text(policy: Classify, rule: Rule, evidence: Evidence, detail: Detail) -> s
 
 def _with_text(outcome: Outcome, text: str, detail: Detail | None) -> Outcome:
     return Outcome(
-        outcome.nature,
+        outcome.failure_class,
         code=outcome.code,
         phrase=outcome.phrase,
         text=text,
@@ -141,17 +149,18 @@ def _with_text(outcome: Outcome, text: str, detail: Detail | None) -> Outcome:
 def _shown(detail: Detail) -> Evidence:
     """The whole detail as evidence, empty parts left out; a code is always said."""
     containers = [
-        _kept({"name": c.name, "reason": c.reason, "message": c.message, "signal": c.signal}) | {"code": c.code}
+        _compact_value({"name": c.name, "reason": c.reason, "message": c.message, "signal": c.signal})
+        | {"code": c.code}
         for c in detail.containers
     ]
-    return _kept({"reason": detail.reason, "message": detail.message, "containers": containers})
+    return _compact_value({"reason": detail.reason, "message": detail.message, "containers": containers})
 
 
-def _kept(evidence: Evidence) -> Evidence:
+def _compact_value(evidence: Evidence) -> Evidence:
     return {key: value for key, value in evidence.items() if value}
 
 
-def _evidence(rule: Rule, body: Body, code: int | None, *, peer_ok: bool) -> Evidence | None:
+def _evidence(rule: FailureRule, pod: ObservedPod, code: int | None, *, peer_ok: bool) -> Evidence | None:
     """What made the rule match ({} where it names no pattern), or None."""
     if rule.codes and code not in rule.codes:
         return None
@@ -159,25 +168,25 @@ def _evidence(rule: Rule, body: Body, code: int | None, *, peer_ok: bool) -> Evi
         return None
     if rule.no_code and code is not None:
         return None
-    if rule.reasons and body.reason not in rule.reasons:
+    if rule.reasons and pod.reason not in rule.reasons:
         return None
-    if rule.condition and rule.condition not in body.conditions:
+    if rule.condition and rule.condition not in pod.conditions:
         return None
     if rule.peer_ok and not peer_ok:
         return None
     if not rule.patterns:
         return {}
-    return next((found for found in (_pod_evidence(p, body) for p in rule.patterns) if found is not None), None)
+    return next((found for found in (_pod_evidence(p, pod) for p in rule.patterns) if found is not None), None)
 
 
-def _pod_evidence(pattern: PodPattern, body: Body) -> Evidence | None:
-    parts = {"name": body.name, "reason": body.reason, "message": body.message}
-    found = _searched(pattern, parts)
+def _pod_evidence(pattern: PodPattern, pod: ObservedPod) -> Evidence | None:
+    parts = {"name": pod.name, "reason": pod.reason, "message": pod.message}
+    found = _search_all(pattern, parts)
     if found is None:
         return None
     containers: list[Evidence] = []
     for wanted in pattern.containers:
-        hits = (_container_evidence(wanted, container) for container in body.containers)
+        hits = (_container_evidence(wanted, container) for container in pod.containers)
         hit = next((evidence for evidence in hits if evidence is not None), None)
         if hit is None:
             return None
@@ -187,12 +196,12 @@ def _pod_evidence(pattern: PodPattern, body: Body) -> Evidence | None:
     return found
 
 
-def _container_evidence(pattern: ContainerPattern, container: Container) -> Evidence | None:
+def _container_evidence(pattern: ContainerPattern, container: ContainerState) -> Evidence | None:
     named_only = (pattern.reason, pattern.message, pattern.signal, pattern.code) == (None, None, None, None)
     if container.code is None and not named_only:
         return None
     parts = {"name": container.name, "reason": container.reason, "message": container.message}
-    found = _searched(pattern, parts)
+    found = _search_all(pattern, parts)
     if found is None:
         return None
     if pattern.signal is not None:
@@ -207,7 +216,7 @@ def _container_evidence(pattern: ContainerPattern, container: Container) -> Evid
     return found
 
 
-def _searched(pattern: PodPattern | ContainerPattern, parts: dict[str, str]) -> Evidence | None:
+def _search_all(pattern: PodPattern | ContainerPattern, parts: dict[str, str]) -> Evidence | None:
     """The substrings the given expressions found, or None where one found nothing."""
     found: Evidence = {}
     for key, text in parts.items():

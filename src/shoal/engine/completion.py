@@ -14,8 +14,8 @@ import msgspec
 from msgspec.structs import replace
 
 from shoal.engine.model import Job
-from shoal.engine.pass_context import Scene
-from shoal.engine.policies import ALL, LEAD, Bound, Claim, Earliest, Tally, When
+from shoal.engine.pass_context import PassContext
+from shoal.engine.policies import ALL, LEAD, Bound, CompletionRule, CountCondition, EarliestOf, Tally
 from shoal.engine.state import JobState, RoleState, TaskState
 from shoal.engine.types import Outcome, Stage, TaskRef, Trigger
 
@@ -23,7 +23,7 @@ _NEVER = datetime.max.replace(tzinfo=UTC)
 _BEFORE = datetime.min.replace(tzinfo=UTC)  # when nobody knows any more: a compact ledger keeps no times
 
 
-class Count(msgspec.Struct):
+class TaskCounts(msgspec.Struct):
     """How many tasks of something there are, and in which condition."""
 
     size: int = 0  # as the spec has it
@@ -32,8 +32,8 @@ class Count(msgspec.Struct):
     bad: int = 0
     running: int = 0
 
-    def plus(self, other: Count) -> Count:
-        return Count(
+    def plus(self, other: TaskCounts) -> TaskCounts:
+        return TaskCounts(
             self.size + other.size,
             self.present + other.present,
             self.ok + other.ok,
@@ -60,33 +60,33 @@ class Count(msgspec.Struct):
 class Tallies(msgspec.Struct):
     """Counts per role of the spec, of all of them together, and of the lead."""
 
-    roles: dict[str, Count]
-    all: Count
-    lead: Count
+    roles: dict[str, TaskCounts]
+    all: TaskCounts
+    lead: TaskCounts
     states: tuple[RoleState, ...] = ()  # of the roles of the spec
 
-    def meant(self, claim: Claim) -> Count:
+    def count_for(self, condition: CountCondition) -> TaskCounts:
         """What a claim is about."""
-        if not claim.among:
-            return self.of(claim.of)
-        total = Count()
+        if not condition.among:
+            return self.of(condition.of)
+        total = TaskCounts()
         for role in self.states:
-            if claim.of in (ALL, role.name):
-                total = total.plus(_count(_among(role, claim.among), 0))
+            if condition.of in (ALL, role.name):
+                total = total.plus(_count(_among(role, condition.among), 0))
         return total
 
-    def of(self, whom: str) -> Count:
+    def of(self, whom: str) -> TaskCounts:
         if whom == ALL:
             return self.all
-        return self.lead if whom == LEAD else self.roles.get(whom, Count())
+        return self.lead if whom == LEAD else self.roles.get(whom, TaskCounts())
 
 
-def tally(job: Job, state: JobState, scene: Scene) -> Tallies:
-    roles: dict[str, Count] = {name: Count(size=scene.sizes.get(name, 0)) for name in scene.roles}
-    total = Count()
+def tally(job: Job, state: JobState, context: PassContext) -> Tallies:
+    roles: dict[str, TaskCounts] = {name: TaskCounts(size=context.sizes.get(name, 0)) for name in context.roles}
+    total = TaskCounts()
     for role in state.roles:
         if role.name in roles:
-            roles[role.name] = _count(role, scene.sizes.get(role.name, 0))
+            roles[role.name] = _count(role, context.sizes.get(role.name, 0))
     for count in roles.values():
         total = total.plus(count)
     return Tallies(roles, total, _lead(job, state), tuple(role for role in state.roles if role.name in roles))
@@ -97,8 +97,8 @@ def _among(role: RoleState, spans: tuple[tuple[int, int], ...]) -> RoleState:
     return RoleState(role.name, tasks=tuple(tasks))
 
 
-def _count(role: RoleState, size: int) -> Count:
-    count = Count(size=size, ok=role.ok_count, bad=role.bad_count, present=role.ok_count + role.bad_count)
+def _count(role: RoleState, size: int) -> TaskCounts:
+    count = TaskCounts(size=size, ok=role.ok_count, bad=role.bad_count, present=role.ok_count + role.bad_count)
     for task in role.tasks:
         if task.dropped:
             continue
@@ -113,27 +113,27 @@ def _count(role: RoleState, size: int) -> Count:
     return count
 
 
-def _lead(job: Job, state: JobState) -> Count:
+def _lead(job: Job, state: JobState) -> TaskCounts:
     role = state.role(job.lead.role) if job.lead else None
     task = role.find(job.lead.index) if role is not None and job.lead else None
-    return _count(RoleState("", tasks=(task,)), 1) if task is not None else Count()
+    return _count(RoleState("", tasks=(task,)), 1) if task is not None else TaskCounts()
 
 
-def holds(job: Job, claim: Claim, tallies: Tallies) -> bool:
-    count = tallies.meant(claim)
-    value = count.of(claim.tally)
-    if claim.at_least is not None:
-        need = _amount(job, claim.at_least, claim.of, count)
+def holds(job: Job, condition: CountCondition, tallies: Tallies) -> bool:
+    count = tallies.count_for(condition)
+    value = count.of(condition.tally)
+    if condition.at_least is not None:
+        need = _amount(job, condition.at_least, condition.of, count)
         if need is None or value < need:
             return False
-    if claim.below is not None:
-        limit = _amount(job, claim.below, claim.of, count)
+    if condition.below is not None:
+        limit = _amount(job, condition.below, condition.of, count)
         if limit is None or value >= limit:
             return False
     return True
 
 
-def _amount(job: Job, bound: int | Bound, whom: str, count: Count) -> int | None:
+def _amount(job: Job, bound: int | Bound, whom: str, count: TaskCounts) -> int | None:
     """The number a bound stands for; None where it can satisfy nothing."""
     if isinstance(bound, int):
         return bound
@@ -146,7 +146,7 @@ def _amount(job: Job, bound: int | Bound, whom: str, count: Count) -> int | None
 
 
 def is_ready(job: Job, tallies: Tallies) -> bool:
-    return all(holds(job, claim, tallies) for claim in job.policies.ready.claims)
+    return all(holds(job, condition, tallies) for condition in job.policies.ready.conditions)
 
 
 def falls_back(job: Job, tallies: Tallies) -> bool:
@@ -155,37 +155,37 @@ def falls_back(job: Job, tallies: Tallies) -> bool:
         return False
     if ready.falls_back is None:
         return not is_ready(job, tallies)
-    return all(holds(job, claim, tallies) for claim in ready.falls_back)
+    return all(holds(job, condition, tallies) for condition in ready.falls_back)
 
 
-def verdict(
+def evaluate_completion(
     job: Job, state: JobState, tallies: Tallies, fresh: Collection[TaskRef] = frozenset()
-) -> tuple[When, Outcome] | None:
+) -> tuple[CompletionRule, Outcome] | None:
     """The first verdict whose claims all hold, with its outcome. `fresh` are the tasks that came to be done just now:
     times are whole seconds, and whoever made a claim true is its trigger, also where others ended in that second."""
-    for element in job.policies.completion.verdicts:
-        whens = element.verdicts if isinstance(element, Earliest) else (element,)
-        held = [when for when in whens if all(holds(job, claim, tallies) for claim in when.claims)]
+    for element in job.policies.completion.rules:
+        rule_list = element.rules if isinstance(element, EarliestOf) else (element,)
+        held = [rule for rule in rule_list if all(holds(job, condition, tallies) for condition in rule.conditions)]
         if held:
-            return _chosen(job, tallies, held, _order(state, fresh))
+            return _first_triggered(job, tallies, held, _order(state, fresh))
     return None
 
 
-class Ended(NamedTuple):
+class CompletedTask(NamedTuple):
     """A task that is done, as it is ordered among them."""
 
     completed: datetime
     is_fresh: bool
     rank: int  # of its role
-    place: int  # in its role
+    position: int  # in its role
     ref: TaskRef
     task: TaskState
 
 
-def _order(state: JobState, fresh: Collection[TaskRef]) -> list[Ended]:
+def _order(state: JobState, fresh: Collection[TaskRef]) -> list[CompletedTask]:
     """Who was done first; within one second those known before, then by role and index."""
     ended = [
-        Ended(task.completed or _BEFORE, ref in fresh, rank, task.index, ref, task)
+        CompletedTask(task.completed or _BEFORE, ref in fresh, rank, task.index, ref, task)
         for rank, role in enumerate(state.roles)
         for task in role.tasks
         if task.is_done and not task.dropped
@@ -194,50 +194,54 @@ def _order(state: JobState, fresh: Collection[TaskRef]) -> list[Ended]:
     return sorted(ended, key=lambda each: each[:4])
 
 
-def _chosen(job: Job, tallies: Tallies, held: list[When], ended: list[Ended]) -> tuple[When, Outcome]:
+def _first_triggered(
+    job: Job, tallies: Tallies, held: list[CompletionRule], ended: list[CompletedTask]
+) -> tuple[CompletionRule, Outcome]:
     first = held[0]
     if len(held) > 1:
-        triggers = {id(when): _trigger(when, _need(job, when, tallies), ended) for when in held}
-        first = min(held, key=lambda when: _moment(triggers[id(when)]))  # ties: the order written
+        triggers = {id(rule): _trigger(rule, _required_count(job, rule, tallies), ended) for rule in held}
+        first = min(held, key=lambda rule: _moment(triggers[id(rule)]))  # ties: the order written
     return first, _outcome(job, tallies, first, ended)
 
 
-def _moment(trigger: Ended | None) -> tuple[datetime, bool]:
+def _moment(trigger: CompletedTask | None) -> tuple[datetime, bool]:
     return (trigger.completed, trigger.is_fresh) if trigger is not None else (_NEVER, True)
 
 
-def _need(job: Job, when: When, tallies: Tallies) -> int:
-    claim = when.claims[0]
-    bound = claim.at_least if claim.at_least is not None else claim.below
-    return (_amount(job, bound, claim.of, tallies.of(claim.of)) or 0) if bound is not None else 0
+def _required_count(job: Job, rule: CompletionRule, tallies: Tallies) -> int:
+    condition = rule.conditions[0]
+    bound = condition.at_least if condition.at_least is not None else condition.below
+    return (_amount(job, bound, condition.of, tallies.of(condition.of)) or 0) if bound is not None else 0
 
 
-def _outcome(job: Job, tallies: Tallies, when: When, ended: list[Ended]) -> Outcome:
-    claim = when.claims[0]
-    need = _need(job, when, tallies)
-    words = {"count": tallies.of(claim.of).of(claim.tally), "need": need}
-    outcome = replace(when.outcome, text=when.outcome.text.format(**words)) if when.outcome.text else when.outcome
-    if not (when.inherits or when.names_trigger):
+def _outcome(job: Job, tallies: Tallies, rule: CompletionRule, ended: list[CompletedTask]) -> Outcome:
+    condition = rule.conditions[0]
+    need = _required_count(job, rule, tallies)
+    template = {"count": tallies.of(condition.of).of(condition.tally), "need": need}
+    outcome = replace(rule.outcome, text=rule.outcome.text.format(**template)) if rule.outcome.text else rule.outcome
+    if not (rule.inherits or rule.names_trigger):
         return outcome
-    trigger = _trigger(when, need, ended)
+    trigger = _trigger(rule, need, ended)
     if trigger is None:
         return outcome
-    if when.inherits and trigger.task.outcome is not None:
+    if rule.inherits and trigger.task.outcome is not None:
         outcome = trigger.task.outcome
     ref = trigger.ref
-    told = Trigger(ref.role, ref.index, when.trigger_text.format(**words, who=ref))
-    if when.takes_code and trigger.task.outcome is not None:
-        return outcome.blaming(told, trigger.task.outcome.code)
-    return outcome.because_of(told)
+    named = Trigger(ref.role, ref.index, rule.trigger_text.format(**template, who=ref))
+    if rule.takes_code and trigger.task.outcome is not None:
+        return outcome.blaming(named, trigger.task.outcome.code)
+    return outcome.because_of(named)
 
 
-def _trigger(when: When, need: int, ended: list[Ended]) -> Ended | None:
+def _trigger(rule: CompletionRule, need: int, ended: list[CompletedTask]) -> CompletedTask | None:
     """The task whose end made the first claim true: the need-th of its kind in the order they were done."""
-    claim = when.claims[0]
-    meant = [each for each in ended if claim.of in (ALL, each.ref.role) and _is_of_kind(claim.tally, each.task)]
-    if not meant:
+    condition = rule.conditions[0]
+    count_for = [
+        each for each in ended if condition.of in (ALL, each.ref.role) and _is_of_kind(condition.tally, each.task)
+    ]
+    if not count_for:
         return None
-    return meant[-1] if claim.of == ALL else meant[min(max(need, 1), len(meant)) - 1]
+    return count_for[-1] if condition.of == ALL else count_for[min(max(need, 1), len(count_for)) - 1]
 
 
 def _is_of_kind(tally: Tally, task: TaskState) -> bool:

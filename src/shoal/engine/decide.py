@@ -12,220 +12,222 @@ from datetime import timedelta
 import msgspec
 from msgspec.structs import replace
 
-from shoal.engine.completion import falls_back, is_ready, tally, verdict
-from shoal.engine.gates import is_hold_wished
-from shoal.engine.limits import reached
+from shoal.engine.completion import evaluate_completion, falls_back, is_ready, tally
+from shoal.engine.gates import is_hold_requested
+from shoal.engine.limits import exceeded_limit
 from shoal.engine.messages import stated
 from shoal.engine.model import Job
-from shoal.engine.pass_context import Scene
-from shoal.engine.policies import Budget, Finish, Source, Tally
-from shoal.engine.reactions import Proposal, act, announce, blamed, charge_restart, react
-from shoal.engine.retry import answer
+from shoal.engine.pass_context import PassContext
+from shoal.engine.policies import DecisionSource, Finish, RetryBudget, Tally
+from shoal.engine.reactions import Proposal, act, announce, attribute_failure, charge_restart, react
+from shoal.engine.retry import decide_retries
 from shoal.engine.run_closing import close
 from shoal.engine.state import JobState
-from shoal.engine.types import ENDINGS, RESTARTS, Action, Event, Happening, Intent, Outcome, Stage
+from shoal.engine.types import ENDINGS, RESTARTS, Action, Event, EventType, Intent, Outcome, Stage
 from shoal.kube.messages import Message
 
-_EARLY = (Source.STOP, Source.COMMAND)
+_EARLY_SOURCES = (DecisionSource.STOP, DecisionSource.COMMAND)
 TARGETED = RESTARTS - {Action.RESTART_RUN}
 
 
-class Case(msgspec.Struct):
+class DecisionInputs(msgspec.Struct):
     """What the sources look at, beside the state."""
 
     proposal: Proposal | None = None
     exhausted: Outcome | None = None  # of the job, where no retry is left
 
 
-def decide(job: Job, state: JobState, scene: Scene, events: list[Event]) -> JobState:
+def decide(job: Job, state: JobState, context: PassContext, events: list[Event]) -> JobState:
     if state.is_ended:
-        return _settle_commands(state, scene)
+        return _settle_commands(state, context)
     order = job.policies.completion.order
-    early = [source for source in order if source in _EARLY]
-    case = Case()
+    early = [source for source in order if source in _EARLY_SOURCES]
+    case = DecisionInputs()
     for source in early:
-        state = _ask(source, job, state, scene, case)
+        state = _apply_source(source, job, state, context, case)
     if state.run.is_open:
-        state, consumed, case.proposal = react(job, state, scene, events)
-        state, case.exhausted = answer(job, state, scene, consumed)
-        state = _make_ready(job, state, scene)
+        state, consumed, case.proposal = react(job, state, context, events)
+        state, case.exhausted = decide_retries(job, state, context, consumed)
+        state = _make_ready(job, state, context)
     for source in order:
-        if source not in _EARLY:
-            state = _ask(source, job, state, scene, case)
+        if source not in _EARLY_SOURCES:
+            state = _apply_source(source, job, state, context, case)
     if not state.run.is_open:
-        state, _ = answer(job, state, scene, set())  # whoever ended in the pass that closed the run
+        state, _ = decide_retries(job, state, context, set())  # whoever ended in the pass that closed the run
     return state
 
 
-def _ask(source: Source, job: Job, state: JobState, scene: Scene, case: Case) -> JobState:
+def _apply_source(
+    source: DecisionSource, job: Job, state: JobState, context: PassContext, case: DecisionInputs
+) -> JobState:
     if state.is_ended:
         return state
-    if source is Source.STOP:
-        return _stop(job, state, scene)
-    if source is Source.COMMAND:
-        return _obey(job, state, scene)
-    if source is Source.HOLD:
-        return _hold(job, state, scene)
+    if source is DecisionSource.STOP:
+        return _stop(job, state, context)
+    if source is DecisionSource.COMMAND:
+        return _execute_commands(job, state, context)
+    if source is DecisionSource.HOLD:
+        return _hold(job, state, context)
     if not state.run.is_open:
         return state
-    if source is Source.REACTIONS:
-        return carry_out(job, state, scene, case.proposal) if case.proposal else state
-    if source is Source.COMPLETION:
-        return _complete(job, state, scene)
-    return _limit(job, state, scene, case.exhausted)
+    if source is DecisionSource.REACTIONS:
+        return execute_proposal(job, state, context, case.proposal) if case.proposal else state
+    if source is DecisionSource.COMPLETION:
+        return _complete(job, state, context)
+    return _limit(job, state, context, case.exhausted)
 
 
-def lose_anchor(job: Job, state: JobState, scene: Scene) -> JobState:
+def handle_lost_run_owner(job: Job, state: JobState, context: PassContext) -> JobState:
     """The loss of the object that owns the bodies ends the run, and explains why the bodies go: they are not judged."""
-    policy, run = job.policies.embodiment.anchor, state.run
+    policy, run = job.policies.pod_policy.run_owner, state.run
     if policy is None or not run.is_open or run.stage is Stage.WAITING:
         return state
     if run.stage is Stage.REQUESTED:
         limit = job.policies.clock.creation_seconds
-        if job.stop or limit is None or run.since is None or scene.now < run.since + timedelta(seconds=limit):
+        if job.stop or limit is None or run.since is None or context.now < run.since + timedelta(seconds=limit):
             return state
-        return _end(job, state, scene, policy.unseen, Message("Cause.OwnerUnseen"))
+        return _end_run(job, state, context, policy.unseen, Message("Cause.OwnerUnseen"))
     if run.stage is Stage.LEAVING:
-        return _end(job, state, scene, policy.leaving, Message("Cause.OwnerLeaving"))
-    if scene.anchor is None:
-        return _end(job, state, scene, policy.gone, Message("Cause.OwnerGone"))
+        return _end_run(job, state, context, policy.leaving, Message("Cause.OwnerLeaving"))
+    if context.run_owner is None:
+        return _end_run(job, state, context, policy.gone, Message("Cause.OwnerGone"))
     return state
 
 
-def _stop(job: Job, state: JobState, scene: Scene) -> JobState:
+def _stop(job: Job, state: JobState, context: PassContext) -> JobState:
     if not job.stop or state.run.intent is Intent.END:
         return state
     completion = job.policies.completion
-    return _end(job, state, scene, completion.stop, Message("Cause.Stop"), completion.stop_finish)
+    return _end_run(job, state, context, completion.stop, Message("Cause.Stop"), completion.stop_finish)
 
 
-def _complete(job: Job, state: JobState, scene: Scene) -> JobState:
+def _complete(job: Job, state: JobState, context: PassContext) -> JobState:
     completion = job.policies.completion
     if completion.needs_ready and state.run.stage is not Stage.RUNNING:
         return state
-    found = verdict(job, state, tally(job, state, scene), frozenset(scene.over))
+    found = evaluate_completion(job, state, tally(job, state, context), frozenset(context.ended_attempts))
     if found is None:
         return state
     when, outcome = found
     text = str(outcome.trigger) if outcome.trigger else outcome.text
-    return _end(job, state, scene, outcome, stated(text) if text else Message("Cause.Rule"), when.finish)
+    return _end_run(job, state, context, outcome, stated(text) if text else Message("Cause.Rule"), when.finish)
 
 
-def _limit(job: Job, state: JobState, scene: Scene, exhausted: Outcome | None) -> JobState:
-    limit = reached(job, state, scene, exhausted)
+def _limit(job: Job, state: JobState, context: PassContext, exhausted: Outcome | None) -> JobState:
+    limit = exceeded_limit(job, state, context, exhausted)
     if limit is None:
         return state
     outcome, why, at_deadline = limit
     finish = job.policies.completion.limit_finish
-    return _end(job, state, scene, outcome, why, finish, at_deadline=at_deadline)
+    return _end_run(job, state, context, outcome, why, finish, at_deadline=at_deadline)
 
 
-def _hold(job: Job, state: JobState, scene: Scene) -> JobState:
-    wished = is_hold_wished(job, scene)
+def _hold(job: Job, state: JobState, context: PassContext) -> JobState:
+    wished = is_hold_requested(job, context)
     if wished and (state.run.intent is None or state.run.intent < Intent.HOLD):
-        scene.emit("", "Held", job=job.name)
-        return close(job, state, scene, Intent.HOLD)
+        context.emit("", "Held", job=job.name)
+        return close(job, state, context, Intent.HOLD)
     if not wished and state.run.intent is Intent.HOLD and job.policies.hold.from_spec:
-        return _release(job, state, scene)
+        return _release(job, state, context)
     return state
 
 
-def _release(job: Job, state: JobState, scene: Scene) -> JobState:
+def _release(job: Job, state: JobState, context: PassContext) -> JobState:
     if state.run.intent is not Intent.HOLD:
         return state
-    scene.emit("", "Released", job=job.name)
-    scene.released = True
+    context.emit("", "Released", job=job.name)
+    context.released = True
     if job.policies.hold.resume_charged:
         state = state.with_charge("")
-        scene.charge("", "")  # a run may be held and released again and again
+        context.charge("", "")  # a run may be held and released again and again
     return replace(state, run=state.run.released(counts=job.policies.hold.release_counts))
 
 
-def _obey(job: Job, state: JobState, scene: Scene) -> JobState:
+def _execute_commands(job: Job, state: JobState, context: PassContext) -> JobState:
     """Commands take effect and are remembered in one ledger; the command object goes afterwards."""
-    for command in scene.observed.commands:
+    for command in context.observed.commands:
         if command.uid in state.handled:
             continue
         state = replace(state, handled=(*state.handled, command.uid))
-        reaction = job.policies.commands.get(command.word)
+        reaction = job.policies.commands.get(command.action)
         if reaction is None:
-            scene.emit("", "CommandUnknown", warning=True, job=job.name, command=command.word)
+            context.emit("", "CommandUnknown", warning=True, job=job.name, command=command.action)
             continue
         if state.run.intent is Intent.HOLD and reaction.action in job.policies.hold.ignores:
-            scene.emit("", "CommandIgnored", warning=True, job=job.name, command=command.word)
+            context.emit("", "CommandIgnored", warning=True, job=job.name, command=command.action)
             continue
-        scene.emit("", "CommandIssued", command=command.word)
+        context.emit("", "CommandIssued", command=command.action)
         if reaction.action in TARGETED and not state.run.is_open:
             continue  # everybody begins anew in any case
-        event = Event(Happening.COMMAND, scene.stamp, command.role, command.index, command.uid)
-        state, proposal = act(job, state, scene, reaction.action, event, reaction.outcome)
+        event = Event(EventType.COMMAND, context.stamp, command.role, command.index, command.uid)
+        state, proposal = act(job, state, context, reaction.action, event, reaction.outcome)
         if proposal is not None:
-            state = carry_out(job, state, scene, proposal)
+            state = execute_proposal(job, state, context, proposal)
     return state
 
 
-def _settle_commands(state: JobState, scene: Scene) -> JobState:
+def _settle_commands(state: JobState, context: PassContext) -> JobState:
     """An ended job hears commands and does nothing about them."""
-    fresh = tuple(command.uid for command in scene.observed.commands if command.uid not in state.handled)
+    fresh = tuple(command.uid for command in context.observed.commands if command.uid not in state.handled)
     return replace(state, handled=(*state.handled, *fresh)) if fresh else state
 
 
-def carry_out(job: Job, state: JobState, scene: Scene, proposal: Proposal) -> JobState:
+def execute_proposal(job: Job, state: JobState, context: PassContext, proposal: Proposal) -> JobState:
     """A job-wide action, with an Event where it changes the job."""
-    after = _carried_out(job, state, scene, proposal)
+    after = _execute_proposal(job, state, context, proposal)
     if after is not state:
-        announce(job, scene, proposal.action, proposal.why)
+        announce(job, context, proposal.action, proposal.why)
     return after
 
 
-def _carried_out(job: Job, state: JobState, scene: Scene, proposal: Proposal) -> JobState:
+def _execute_proposal(job: Job, state: JobState, context: PassContext, proposal: Proposal) -> JobState:
     action = proposal.action
     if action in ENDINGS:
         assert proposal.outcome is not None
-        return _end(job, state, scene, proposal.outcome, proposal.why)
+        return _end_run(job, state, context, proposal.outcome, proposal.why)
     if action is Action.HOLD:
         if state.run.intent is not None and state.run.intent >= Intent.HOLD:
             return state
-        scene.emit("", "Held.ByAction", job=job.name, cause=proposal.why)
-        return close(job, state, scene, Intent.HOLD, outcome=proposal.outcome)
+        context.emit("", "Held.ByAction", job=job.name, cause=proposal.why)
+        return close(job, state, context, Intent.HOLD, outcome=proposal.outcome)
     if action is Action.RELEASE:
-        return _release(job, state, scene)
-    return _restart_run(job, state, scene, proposal)
+        return _release(job, state, context)
+    return _restart_run(job, state, context, proposal)
 
 
-def _restart_run(job: Job, state: JobState, scene: Scene, proposal: Proposal) -> JobState:
+def _restart_run(job: Job, state: JobState, context: PassContext, proposal: Proposal) -> JobState:
     if not state.run.is_open:
         return state
-    refusal: Budget | None = None
+    refusal: RetryBudget | None = None
     if proposal.charged:
-        state, refusal = charge_restart(job, state, scene, proposal.cause)
+        state, refusal = charge_restart(job, state, context, proposal.cause)
     if refusal is not None:
-        outcome = blamed(state, refusal.outcome, proposal.event)
+        outcome = attribute_failure(state, refusal.outcome, proposal.event)
         assert outcome is not None
-        return _end(job, state, scene, outcome, Message("Cause.NoRestart", {"cause": proposal.why}))
-    scene.emit("", "Restarting", warning=True, job=job.name, cause=proposal.why)
-    return close(job, state, scene, Intent.RESTART)
+        return _end_run(job, state, context, outcome, Message("Cause.NoRestart", {"cause": proposal.why}))
+    context.emit("", "Restarting", warning=True, job=job.name, cause=proposal.why)
+    return close(job, state, context, Intent.RESTART)
 
 
-def _end(
+def _end_run(
     job: Job,
     state: JobState,
-    scene: Scene,
+    context: PassContext,
     outcome: Outcome,
     why: Message,
     finish: Finish = Finish.DRAINED,
     *,
     at_deadline: bool = False,
 ) -> JobState:
-    closed = close(job, state, scene, Intent.END, outcome=outcome, finish=finish, at_deadline=at_deadline)
+    closed = close(job, state, context, Intent.END, outcome=outcome, finish=finish, at_deadline=at_deadline)
     if closed is not state:
         is_warning = not (outcome.is_ok or outcome.final)
         parameters = {"job": job.name, "run": state.run.number, "outcome": outcome.label, "cause": why}
-        scene.emit("", f"RunEnding.{_ending(outcome)}", warning=is_warning, **parameters)
+        context.emit("", f"RunEnding.{_describe_end(outcome)}", warning=is_warning, **parameters)
     return closed
 
 
-def _ending(outcome: Outcome) -> str:
+def _describe_end(outcome: Outcome) -> str:
     """How a run ends; what a user asked for is no failure."""
     if outcome.is_ok:
         return "Succeeded"
@@ -234,20 +236,20 @@ def _ending(outcome: Outcome) -> str:
     return "Failed" if outcome.label.lower() == "failed" else "FailedWith"
 
 
-def _make_ready(job: Job, state: JobState, scene: Scene) -> JobState:
+def _make_ready(job: Job, state: JobState, context: PassContext) -> JobState:
     """The run is running once enough of it is; how much is the dialect's Ready."""
     stage = state.run.stage
     if stage is Stage.RUNNING and job.policies.ready.sticky:
         return state
     if stage is not Stage.PREPARING and stage is not Stage.RUNNING:
         return state
-    tallies = tally(job, state, scene)
+    tallies = tally(job, state, context)
     if stage is Stage.PREPARING and is_ready(job, tallies):
-        scene.emit("", "Running", job=job.name)
-        stamps = replace(state.stamps, ran=state.stamps.ran or scene.stamp)
-        return replace(state, run=state.run.at(Stage.RUNNING, scene.stamp), stamps=stamps)
+        context.emit("", "Running", job=job.name)
+        stamps = replace(state.stamps, ran=state.stamps.ran or context.stamp)
+        return replace(state, run=state.run.at(Stage.RUNNING, context.stamp), stamps=stamps)
     if stage is Stage.RUNNING and falls_back(job, tallies):
         up = tallies.all.of(Tally.STARTED)
-        scene.emit("", "NotReady", job=job.name, started=up, size=tallies.all.size)
-        return replace(state, run=state.run.at(Stage.PREPARING, scene.stamp))
+        context.emit("", "NotReady", job=job.name, started=up, size=tallies.all.size)
+        return replace(state, run=state.run.at(Stage.PREPARING, context.stamp))
     return state

@@ -6,132 +6,134 @@ a run may have been opened in this very pass. A gate whose policy is to hold cou
 
 from __future__ import annotations
 
-from shoal.engine.completion import Count, tally
+from shoal.engine.completion import TaskCounts, tally
 from shoal.engine.model import Job, Role
-from shoal.engine.pass_context import Scene
-from shoal.engine.policies import Gate, GroupGate, Opens, Tally, WhenShut, WishGate
+from shoal.engine.pass_context import PassContext
+from shoal.engine.policies import ExternalGate, Gate, GroupGate, Opens, Tally, WhenShut
 from shoal.engine.state import JobState
-from shoal.engine.writes import Door
+from shoal.engine.writes import GateStatus
 
 
-def admit(job: Job, state: JobState, scene: Scene) -> tuple[Door, ...]:
-    reason = _job_is_shut(job, state, scene)
+def evaluate_gates(job: Job, state: JobState, context: PassContext) -> tuple[GateStatus, ...]:
+    reason = _job_gate_reason(job, state, context)
     if reason:
-        told = _told_of(job, scene, reason)
-        return tuple([Door(role.name, False, reason, told) for role in job.roles])
+        told = _event_reason(job, context, reason)
+        return tuple([GateStatus(role.name, False, reason, told) for role in job.roles])
     ordered = any(role.after for role in job.roles)
-    counts = tally(job, state, scene).roles if ordered else {}
-    return tuple([_door(job, role, scene, counts) for role in job.roles])
+    counts = tally(job, state, context).roles if ordered else {}
+    return tuple([_gate_status(job, role, context, counts) for role in job.roles])
 
 
-def may_start(job: Job, state: JobState, scene: Scene) -> bool:
+def may_start(job: Job, state: JobState, context: PassContext) -> bool:
     """Whether a run may make its anchor and groups: everything but the doors that wait for these."""
-    return not _life_is_shut(job, state, scene) and not _wish_is_shut(job, scene)
+    return not _lifecycle_gate_reason(job, state, context) and not _external_gate_reason(job, context)
 
 
-def is_hold_wished(job: Job, scene: Scene) -> bool:
+def is_hold_requested(job: Job, context: PassContext) -> bool:
     """The spec's wish, or a gate that takes back what it gave."""
-    if job.policies.hold.wish:
+    if job.policies.hold.requested:
         return True
     for gate in job.policies.gates:
-        if gate.when_shut is WhenShut.HOLD and isinstance(gate, WishGate) and not _is_open(gate, scene):
+        if gate.when_closed is WhenShut.HOLD and isinstance(gate, ExternalGate) and not _is_open(gate, context):
             return True
     return False
 
 
-def _job_is_shut(job: Job, state: JobState, scene: Scene) -> str:
-    reason = _life_is_shut(job, state, scene) or _wish_is_shut(job, scene)
-    if reason or job.policies.embodiment.anchor is None:
+def _job_gate_reason(job: Job, state: JobState, context: PassContext) -> str:
+    reason = _lifecycle_gate_reason(job, state, context) or _external_gate_reason(job, context)
+    if reason or job.policies.pod_policy.run_owner is None:
         return reason
-    if scene.anchor is None or scene.anchor.leaving:
+    if context.run_owner is None or context.run_owner.leaving:
         return "The members wait for the object that will own them"
     return ""
 
 
-def _life_is_shut(job: Job, state: JobState, scene: Scene) -> str:
+def _lifecycle_gate_reason(job: Job, state: JobState, context: PassContext) -> str:
     if state.is_ended:
         return "The job has ended"
     if job.deleting:
         return "The job is being deleted"
     if job.stop:
         return "The job is being stopped"
-    if is_hold_wished(job, scene) or state.is_held:
+    if is_hold_requested(job, context) or state.is_held:
         return "The job is held"
     if not state.run.is_open:
         return "The run is closed; its members have to go first"
     return ""
 
 
-def _wish_is_shut(job: Job, scene: Scene) -> str:
-    shut = [g.sentence for g in job.policies.gates if isinstance(g, WishGate) and not _is_open(g, scene)]
+def _external_gate_reason(job: Job, context: PassContext) -> str:
+    shut = [g.message for g in job.policies.gates if isinstance(g, ExternalGate) and not _is_open(g, context)]
     return shut[0] if shut else ""
 
 
-def _told_of(job: Job, scene: Scene, sentence: str) -> str:
+def _event_reason(job: Job, context: PassContext, message: str) -> str:
     """The reason of the Event that tells of a gate, where it is that gate that is shut."""
-    gates = (gate for gate in job.policies.gates if isinstance(gate, WishGate) and not _is_open(gate, scene))
-    return next((gate.reason for gate in gates if gate.sentence == sentence), "")
+    gates = (gate for gate in job.policies.gates if isinstance(gate, ExternalGate) and not _is_open(gate, context))
+    return next((gate.reason for gate in gates if gate.message == message), "")
 
 
-def _is_open(gate: WishGate, scene: Scene) -> bool:
-    return gate.key in scene.observed.opened if gate.key else gate.open
+def _is_open(gate: ExternalGate, context: PassContext) -> bool:
+    return gate.key in context.observed.open_gates if gate.key else gate.open
 
 
-def _door(job: Job, role: Role, scene: Scene, counts: dict[str, Count]) -> Door:
+def _gate_status(job: Job, role: Role, context: PassContext, counts: dict[str, TaskCounts]) -> GateStatus:
     for gate in job.policies.gates:
-        reason = _group_is_shut(gate, role, scene)
+        reason = _group_gate_reason(gate, role, context)
         if reason:
-            return _pending_group(gate, role, scene) or Door(role.name, False, reason)
-    reason = _waits_for(role, scene, counts)
-    return Door(role.name, not reason, reason)
+            return _pending_group(gate, role, context) or GateStatus(role.name, False, reason)
+    reason = _dependency_reason(role, context, counts)
+    return GateStatus(role.name, not reason, reason)
 
 
-def _group_is_shut(gate: Gate, role: Role, scene: Scene) -> str:
+def _group_gate_reason(gate: Gate, role: Role, context: PassContext) -> str:
     if not isinstance(gate, GroupGate):
         return ""
     for plan in gate.groups:
         if plan.roles and role.name not in plan.roles:
             continue
-        group = scene.observed.groups.get(plan.key)
+        group = context.observed.groups.get(plan.key)
         if group is None or group.leaving:
             # A group that is merely first is applied in this very step, before the bodies.
-            if gate.opens is Opens.EXISTS and group is None:
+            if gate.opens_when is Opens.EXISTS and group is None:
                 continue
             return f"{role.name} waits for its group to be made"
-        if gate.opens is Opens.ADMITTED and not group.admitted:
+        if gate.opens_when is Opens.ADMITTED and not group.admitted:
             return f"{role.name} waits for its group to be admitted"
     return ""
 
 
-def _pending_group(gate: Gate, role: Role, scene: Scene) -> Door | None:
+def _pending_group(gate: Gate, role: Role, context: PassContext) -> GateStatus | None:
     """The door with an Event, where the group has a reason not to be admitted."""
     if not isinstance(gate, GroupGate) or not gate.reason:
         return None
     for plan in gate.groups:
-        group = scene.observed.groups.get(plan.key)
-        if group is not None and group.obstacle and (not plan.roles or role.name in plan.roles):
+        group = context.observed.groups.get(plan.key)
+        if group is not None and group.pending_reason and (not plan.roles or role.name in plan.roles):
             text = f"PodGroup {plan.key} is not admitted" if plan.key else "The PodGroup is not admitted"
-            return Door(role.name, False, f"{text}: {group.obstacle_text}", gate.reason, f"{plan.key} {group.obstacle}")
+            return GateStatus(
+                role.name, False, f"{text}: {group.pending_message}", gate.reason, f"{plan.key} {group.pending_reason}"
+            )
     return None
 
 
-def _waits_for(role: Role, scene: Scene, counts: dict[str, Count]) -> str:
+def _dependency_reason(role: Role, context: PassContext, counts: dict[str, TaskCounts]) -> str:
     after = role.after
     if after is None:
         return ""
-    late = [name for name in after.roles if not _is_enough(name, role, scene, counts)]
+    late = [name for name in after.roles if not _is_enough(name, role, context, counts)]
     if not late or (after.any and len(late) < len(after.roles)):
         return ""
     return f"{role.name} waits for {', '.join(late)}"
 
 
-def _is_enough(name: str, role: Role, scene: Scene, counts: dict[str, Count]) -> bool:
-    after, awaited, count = role.after, scene.roles.get(name), counts.get(name)
+def _is_enough(name: str, role: Role, context: PassContext, counts: dict[str, TaskCounts]) -> bool:
+    after, awaited, count = role.after, context.roles.get(name), counts.get(name)
     assert after is not None
     if awaited is None or count is None:
         return True  # nobody to wait for
     need = after.count if after.count is not None else awaited.minimum
     up = count.of(Tally.RUNNING)
     if after.ready:
-        up = sum(1 for (of, _), body in scene.bodies.items() if of == name and body.ready and not body.leaving)
+        up = sum(1 for (of, _), pod in context.pods.items() if of == name and pod.ready and not pod.leaving)
     return up + (count.ok if after.or_ok else 0) >= (need if need is not None else count.size)

@@ -16,32 +16,32 @@ import msgspec
 
 from shoal.engine.membership import members
 from shoal.engine.model import Job
-from shoal.engine.observed import AnchorRef, Body, Created, GroupRef, JobRef, Observed, Refused
+from shoal.engine.observed import Created, GroupRef, JobRef, Observed, ObservedPod, Refused, RunOwnerRef
 from shoal.engine.policies import (
-    AnswerAt,
+    BudgetScope,
+    BudgetUnit,
     CompletionsSize,
     GroupGate,
-    Keep,
+    KeepPods,
     Memory,
-    Names,
-    Scope,
-    Spent,
-    Unit,
-    Victims,
+    PodNames,
+    RetryTiming,
+    SpentOn,
+    VictimOrder,
     WhenEmpty,
 )
-from shoal.engine.reclaim import GIVEN, is_up
-from shoal.engine.run_closing import kept
-from shoal.engine.run_lifecycle import must_go
-from shoal.engine.scaling import allocate
+from shoal.engine.reclaim import RECLAIMED, is_up
+from shoal.engine.run_closing import pods_to_keep
+from shoal.engine.run_lifecycle import must_delete
+from shoal.engine.scaling import target_sizes
 from shoal.engine.state import JobState, TaskState
 from shoal.engine.types import Intent, Outcome, Stage, TaskRef
-from shoal.engine.writes import Apply, Create, Delete, Free, Mark, Step
+from shoal.engine.writes import Apply, Create, Delete, Mark, RemoveFinalizer, Step
 
 Identity = tuple[int, str, int, str, int]  # run, role, index, instance, attempt
 
 
-class History:
+class StepHistory:
     """What a caller remembers between steps of one job."""
 
     __slots__ = ("charged", "outcomes", "sent", "verdicts")
@@ -52,9 +52,9 @@ class History:
         self.charged: set[str] = set()  # causes that cost something already
         self.sent: set[TaskRef] = set()  # creates whose answer nobody has seen
 
-    def copy(self) -> History:
+    def copy(self) -> StepHistory:
         """For a step that may not come about."""
-        made = History()
+        made = StepHistory()
         made.outcomes, made.verdicts, made.sent = dict(self.outcomes), dict(self.verdicts), set(self.sent)
         made.charged = set(self.charged)
         return made
@@ -64,14 +64,14 @@ class History:
         self.sent.clear()
 
 
-class Case(msgspec.Struct):
+class CheckedStep(msgspec.Struct):
     """One step with everything a promise may speak of."""
 
     job: Job
     before: JobState
     step: Step
     observed: Observed
-    history: History
+    history: StepHistory
     now: datetime
 
     @property
@@ -79,55 +79,57 @@ class Case(msgspec.Struct):
         return self.step.state
 
 
-def check(job: Job, before: JobState, step: Step, observed: Observed, history: History, *, now: datetime) -> list[str]:
+def check(
+    job: Job, before: JobState, step: Step, observed: Observed, history: StepHistory, *, now: datetime
+) -> list[str]:
     """A sentence for each promise this step breaks."""
-    case = Case(job, before, step, observed, history, now)
-    return [f"{promise.__name__.lstrip('_')}: {text}" for promise in _PROMISES for text in promise(case)]
+    case = CheckedStep(job, before, step, observed, history, now)
+    return [f"{invariant.__name__.lstrip('_')}: {text}" for invariant in _INVARIANTS for text in invariant(case)]
 
 
 def leftovers(job: Job, state: JobState, observed: Observed) -> list[str]:
     """What an ended job at rest should not have left behind (I14)."""
-    left = [f"body {body.name}" for body in observed.bodies if body.owned and must_go(job, state, body)]
-    if observed.anchor is not None and observed.anchor.owned:
+    left = [f"body {pod.name}" for pod in observed.pods if pod.owned and must_delete(job, state, pod)]
+    if observed.run_owner is not None and observed.run_owner.owned:
         left.append("the anchor")
     return left
 
 
-def _one_body(case: Case) -> Iterator[str]:
+def _one_pod_per_task(case: CheckedStep) -> Iterator[str]:
     """I1"""
     seen: set[tuple[str, int]] = set()
-    by_name = case.job.policies.embodiment.names is Names.INDEX
-    for body in case.observed.bodies:
-        if not body.owned or body.index is None or (not by_name and (body.is_finished or body.leaving)):
+    by_name = case.job.policies.pod_policy.names is PodNames.INDEX
+    for pod in case.observed.pods:
+        if not pod.owned or pod.index is None or (not by_name and (pod.is_finished or pod.leaving)):
             continue
-        place = (body.role, body.index)
+        place = (pod.role, pod.index)
         if place in seen:
-            yield f"two bodies of {body.role}-{body.index}"
+            yield f"two bodies of {pod.role}-{pod.index}"
         seen.add(place)
 
 
-def _no_birth_when_shut(case: Case) -> Iterator[str]:
+def _no_create_when_gate_closed(case: CheckedStep) -> Iterator[str]:
     """I2 and I3"""
     state, job = case.after, case.job
-    doors = {door.role: door.open for door in case.step.doors}
+    gate_statuses = {gate_status.role: gate_status.open for gate_status in case.step.gate_statuses}
     for ref, write in _creates(case.step):
         task = state.task(ref)
-        if not state.run.is_open or state.is_ended or job.deleting or job.stop or job.policies.hold.wish:
+        if not state.run.is_open or state.is_ended or job.deleting or job.stop or job.policies.hold.requested:
             yield f"{ref} is created although the job or its run is shut"
-        if not doors.get(ref.role):
+        if not gate_statuses.get(ref.role):
             yield f"{ref} is created behind a shut door"
         if task is None or task.is_done or task.dropped:
             yield f"{ref} is created and nobody wants it"
-        elif task.attempt.number != write.attempt or write.setting.run != state.run.number:
+        elif task.attempt.number != write.attempt or write.build_context.run != state.run.number:
             yield f"{ref} is created with another stamp than the ledger has"
 
 
-def _name_free(case: Case) -> Iterator[str]:
+def _name_free(case: CheckedStep) -> Iterator[str]:
     """I4"""
-    if case.job.policies.embodiment.names is not Names.INDEX:
+    if case.job.policies.pod_policy.names is not PodNames.INDEX:
         return
-    held = {(body.role, body.index) for body in case.observed.bodies}
-    answered = {receipt.target for receipt in case.observed.receipts if isinstance(receipt, Created | Refused)}
+    held = {(pod.role, pod.index) for pod in case.observed.pods}
+    answered = {result.target for result in case.observed.write_results if isinstance(result, Created | Refused)}
     case.history.sent = {ref for ref in case.history.sent if ref not in answered and (ref.role, ref.index) not in held}
     for ref, _ in _creates(case.step):
         if (ref.role, ref.index) in held:
@@ -137,15 +139,15 @@ def _name_free(case: Case) -> Iterator[str]:
         case.history.sent.add(ref)
 
 
-def _judged_once(case: Case) -> Iterator[str]:
+def _judged_once(case: CheckedStep) -> Iterator[str]:
     """I5"""
-    for uid in _verdicts(case):
+    for uid in _decided_pods(case):
         case.history.verdicts[uid] = case.history.verdicts.get(uid, 0) + 1
         if case.history.verdicts[uid] > 1:
             yield f"body {uid} was judged twice"
 
 
-def _charged_once(case: Case) -> Iterator[str]:
+def _charged_once(case: CheckedStep) -> Iterator[str]:
     """I5: every counter rises by exactly what this step charged, and nothing is ever charged twice."""
     charges = case.step.charges
     for cause in filter(None, (charge.cause for charge in charges)):
@@ -168,7 +170,7 @@ def _charged_once(case: Case) -> Iterator[str]:
             yield f"{ref} has {raised} charges more, and {tasks[ref]} were taken"
 
 
-def _verdicts(case: Case) -> Iterator[str]:
+def _decided_pods(case: CheckedStep) -> Iterator[str]:
     """Bodies judged in this step: an outcome entered into a record, or settled by a verdict."""
     for uid, why in case.after.settled.items():
         if uid not in case.before.settled and why.reason in ("retry", "counted"):
@@ -181,7 +183,7 @@ def _verdicts(case: Case) -> Iterator[str]:
             yield task.uid
 
 
-def _monotone(case: Case) -> Iterator[str]:
+def _run_is_monotone(case: CheckedStep) -> Iterator[str]:
     """I6"""
     before, after = case.before, case.after
     if after.run.number < before.run.number:
@@ -197,11 +199,11 @@ def _monotone(case: Case) -> Iterator[str]:
         is_same = after.run.intent is before.run.intent  # an outcome belongs to the reason for which a run is closed
         if is_same and before.run.outcome is not None and after.run.outcome != before.run.outcome:
             yield "the outcome of the run changed"
-    if case.job.policies.embodiment.memory is Memory.RECORD:
+    if case.job.policies.pod_policy.memory is Memory.RECORD:
         yield from _records_stay(case)
 
 
-def _records_stay(case: Case) -> Iterator[str]:
+def _records_stay(case: CheckedStep) -> Iterator[str]:
     for role, task in _tasks(case.after):
         if task.charged > task.attempt.number:
             yield f"{role}-{task.index} has more charges than retries"
@@ -213,7 +215,7 @@ def _records_stay(case: Case) -> Iterator[str]:
             yield f"the outcome of {role}-{task.index} changed"
 
 
-def _final(case: Case) -> Iterator[str]:
+def _final_states_stay(case: CheckedStep) -> Iterator[str]:
     """I7"""
     if not case.before.is_ended:
         return
@@ -226,35 +228,35 @@ def _final(case: Case) -> Iterator[str]:
         yield "an ended job made something"
 
 
-def _justified_delete(case: Case) -> Iterator[str]:
+def _justified_delete(case: CheckedStep) -> Iterator[str]:
     """I8"""
-    bodies = {body.uid: body for body in case.observed.bodies}
+    bodies = {pod.uid: pod for pod in case.observed.pods}
     for write in case.step.writes:
         if not isinstance(write, Delete) or not isinstance(write.target, TaskRef):
             continue
         if not write.uid and not write.confirm:
             yield f"{write.target} is deleted by name alone"
-        body = bodies.get(write.uid)
-        if body is not None and not body.owned:
-            yield f"foreign body {body.name} is deleted"
-        if body is not None and not body.leaving and not _is_justified(case, body):
-            yield f"{body.name} is deleted for no reason"
+        pod = bodies.get(write.uid)
+        if pod is not None and not pod.owned:
+            yield f"foreign body {pod.name} is deleted"
+        if pod is not None and not pod.leaving and not _is_justified(case, pod):
+            yield f"{pod.name} is deleted for no reason"
 
 
-def _is_justified(case: Case, body: Body) -> bool:
+def _is_justified(case: CheckedStep, pod: ObservedPod) -> bool:
     state = case.after
-    if body.uid in state.settled or not state.run.is_open:
+    if pod.uid in state.settled or not state.run.is_open:
         return True
-    task = state.task(TaskRef(body.role, body.index)) if body.index is not None else None
-    if task is None or task.uid != body.uid:
+    task = state.task(TaskRef(pod.role, pod.index)) if pod.index is not None else None
+    if task is None or task.uid != pod.uid:
         return True  # a stray: nobody's
     return task.dropped or task.outcome is not None
 
 
-def _gives_what_it_can_spare(case: Case) -> Iterator[str]:
+def _reclaims_only_surplus(case: CheckedStep) -> Iterator[str]:
     """Members are given back only where they were asked for, above what their group needs, and at no cost."""
     before, after = case.before.settled, case.after.settled
-    given = {uid for uid, why in after.items() if why.reason == GIVEN and uid not in before}
+    given = {uid for uid, why in after.items() if why.reason == RECLAIMED and uid not in before}
     if not given:
         return
     asked = {uid for group in case.observed.groups.values() for uid in group.asked}
@@ -263,66 +265,68 @@ def _gives_what_it_can_spare(case: Case) -> Iterator[str]:
     if "GaveBack" not in {each.reason for each in case.step.notifications}:
         yield "members were given back and nobody said so"
     gates = (gate for gate in case.job.policies.gates if isinstance(gate, GroupGate))
-    for plan in (plan for gate in gates for plan in gate.groups if plan.gives is not None):
-        assert plan.gives is not None
-        up = Counter(body.role for body in case.observed.bodies if body.uid not in given and body.owned and is_up(body))
+    for plan in (plan for gate in gates for plan in gate.groups if plan.reclaim_limits is not None):
+        assert plan.reclaim_limits is not None
+        up = Counter(pod.role for pod in case.observed.pods if pod.uid not in given and pod.owned and is_up(pod))
         up.update(role for role, task in _tasks(case.after) if task.is_done and task.outcome and task.outcome.is_ok)
         mine = {role.name for role in case.job.roles if not plan.roles or role.name in plan.roles}
         took = {after[uid].role for uid in given} & mine
         if took and up.total() < (case.job.minimum or 0):
             yield f"fewer than {case.job.minimum} members are left of a job that gave some back"
-        if took and sum(up[role] for role in mine) < plan.gives.least:
-            yield f"fewer than {plan.gives.least} members are left of a group that gave some back"
-        yield from (f"too few of {role} are left" for role in took if up[role] < plan.gives.of_role.get(role, 0))
+        if took and sum(up[role] for role in mine) < plan.reclaim_limits.minimum:
+            yield f"fewer than {plan.reclaim_limits.minimum} members are left of a group that gave some back"
+        yield from (
+            f"too few of {role} are left" for role in took if up[role] < plan.reclaim_limits.of_role.get(role, 0)
+        )
 
 
-def _size(case: Case) -> Iterator[str]:
+def _sizes_match_spec(case: CheckedStep) -> Iterator[str]:
     """I10"""
     state, policies = case.after, case.job.policies
     if not state.run.is_open or isinstance(policies.size, CompletionsSize):
         return
-    sizes = allocate(case.job, state)
+    sizes = target_sizes(case.job, state)
     for role in state.roles:
         size = sizes.get(role.name, 0)
         undropped = [task.index for task in role.tasks if not task.dropped]
         if len(undropped) > size:
             yield f"{role.name} has {len(undropped)} tasks, {size} wanted"
-        if policies.shrink.victims is Victims.HIGHEST and any(index >= size for index in undropped):
+        if policies.shrink.victims is VictimOrder.HIGHEST and any(index >= size for index in undropped):
             yield f"{role.name} has a task beyond its size"
         if len(role.tasks) < size:
             yield f"{role.name} has {len(role.tasks)} entries, {size} wanted"
 
 
-def _budget(case: Case) -> Iterator[str]:
+def _within_budget(case: CheckedStep) -> Iterator[str]:
     """I11"""
     if case.after.charged == case.before.charged:
         return
     for budget in case.job.policies.budgets:
-        if budget.scope is not Scope.JOB or budget.permits is None or budget.unit is Unit.CONTAINERS:
+        if budget.scope is not BudgetScope.JOB or budget.permits is None or budget.unit is BudgetUnit.CONTAINERS:
             continue
-        spare = budget.when_empty is WhenEmpty.CHARGE_AND_FAIL or budget.spent is Spent.ON_FAILURE
+        spare = budget.when_empty is WhenEmpty.CHARGE_AND_FAIL or budget.spent is SpentOn.ON_FAILURE
         if not spare and case.after.charged > budget.permits:
             yield f"{case.after.charged} charges, {budget.permits} permitted"
         if spare and case.before.charged > budget.permits:
             yield "a charge after the budget was overdrawn"
 
 
-def _held(case: Case) -> Iterator[str]:
+def _no_pods_while_held(case: CheckedStep) -> Iterator[str]:
     """I13"""
     state = case.after
-    if state.is_held and state.run.stage is Stage.OVER and kept(case.job, state) is Keep.NONE:
-        yield from (f"{body.name} is there although the job is held" for body in case.observed.bodies if body.owned)
+    if state.is_held and state.run.stage is Stage.OVER and pods_to_keep(case.job, state) is KeepPods.NONE:
+        yield from (f"{pod.name} is there although the job is held" for pod in case.observed.pods if pod.owned)
 
 
-def _bounded(case: Case) -> Iterator[str]:
+def _settled_bounded(case: CheckedStep) -> Iterator[str]:
     """I15"""
-    present = {body.uid for body in case.observed.bodies}
+    present = {pod.uid for pod in case.observed.pods}
     for uid in case.after.settled:
         if ":" not in uid and uid not in present:
             yield f"{uid} is settled and not there"
 
 
-def _wake(case: Case) -> Iterator[str]:
+def _wakeup_set(case: CheckedStep) -> Iterator[str]:
     """I19"""
     if case.step.wake_at is not None and case.step.wake_at <= case.now:
         yield "the next look is in the past"
@@ -330,7 +334,7 @@ def _wake(case: Case) -> Iterator[str]:
         yield "a delayed reaction is overdue"
 
 
-def _said(case: Case) -> Iterator[str]:
+def _changes_have_messages(case: CheckedStep) -> Iterator[str]:
     """I20"""
     before, after = case.before, case.after
     subjects = {each.subject for each in case.step.notifications}
@@ -346,7 +350,7 @@ def _said(case: Case) -> Iterator[str]:
             yield f"tasks of {role.name} were dropped and nobody said so"
 
 
-def _members(case: Case) -> Iterator[str]:
+def _members(case: CheckedStep) -> Iterator[str]:
     """I12 and I22"""
     if not case.job.policies.rendezvous.published:
         return
@@ -359,15 +363,15 @@ def _members(case: Case) -> Iterator[str]:
         yield "the round moved without a change, or a change did not move it"
 
 
-def _whole(case: Case) -> Iterator[str]:
+def _ends_answered_at_once(case: CheckedStep) -> Iterator[str]:
     """Where an end is answered as soon as it is known, no task is stored between the two."""
-    if case.job.policies.ending.answer_at is AnswerAt.VERDICT:
+    if case.job.policies.pod_end.retry_at is RetryTiming.VERDICT:
         for role, task in _tasks(case.after):
             if task.outcome is not None and not task.is_done:
                 yield f"{role}-{task.index} is judged and not answered"
 
 
-def _known_writes(case: Case) -> Iterator[str]:
+def _known_writes(case: CheckedStep) -> Iterator[str]:
     """Deletes of things that are there only; one write per target and kind."""
     groups = {group.uid for group in case.observed.groups.values()}
     for write in case.step.writes:
@@ -376,12 +380,16 @@ def _known_writes(case: Case) -> Iterator[str]:
         if isinstance(write, Delete) and isinstance(write.target, JobRef) and not case.after.is_ended:
             yield "a job that has not ended is deleted"
     targets = [
-        (type(write), write.target) for write in case.step.writes if isinstance(write, Create | Apply | Mark | Free)
+        (type(write), write.target)
+        for write in case.step.writes
+        if isinstance(write, Create | Apply | Mark | RemoveFinalizer)
     ]
-    if case.job.policies.embodiment.names is Names.INDEX and len(set(targets)) < len(targets):
+    if case.job.policies.pod_policy.names is PodNames.INDEX and len(set(targets)) < len(targets):
         yield "the same thing is written twice"
-    anchors = [write for write in case.step.writes if isinstance(write, Create) and isinstance(write.target, AnchorRef)]
-    if anchors and case.observed.anchor is not None:
+    anchors = [
+        write for write in case.step.writes if isinstance(write, Create) and isinstance(write.target, RunOwnerRef)
+    ]
+    if anchors and case.observed.run_owner is not None:
         yield "an anchor is made while its name is held"
 
 
@@ -397,23 +405,23 @@ def _tasks(state: JobState) -> Iterator[tuple[str, TaskState]]:
             yield role.name, task
 
 
-_PROMISES: tuple[Callable[[Case], Iterator[str]], ...] = (
-    _one_body,
-    _no_birth_when_shut,
+_INVARIANTS: tuple[Callable[[CheckedStep], Iterator[str]], ...] = (
+    _one_pod_per_task,
+    _no_create_when_gate_closed,
     _name_free,
     _judged_once,
     _charged_once,
-    _monotone,
-    _final,
+    _run_is_monotone,
+    _final_states_stay,
     _justified_delete,
-    _gives_what_it_can_spare,
-    _size,
-    _budget,
-    _held,
-    _bounded,
-    _wake,
-    _said,
+    _reclaims_only_surplus,
+    _sizes_match_spec,
+    _within_budget,
+    _no_pods_while_held,
+    _settled_bounded,
+    _wakeup_set,
+    _changes_have_messages,
     _members,
-    _whole,
+    _ends_answered_at_once,
     _known_writes,
 )

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from shoal.engine.model import Job
-from shoal.engine.pass_context import Scene
-from shoal.engine.policies import Budget, Unit, WhenEmpty
+from shoal.engine.pass_context import PassContext
+from shoal.engine.policies import BudgetUnit, RetryBudget, WhenEmpty
 from shoal.engine.reactions import container_restarts, counts
 from shoal.engine.state import JobState
 from shoal.engine.types import Outcome, Trigger
@@ -21,26 +21,28 @@ def deadline(job: Job, state: JobState) -> datetime | None:
     return state.stamps.clock_from + timedelta(seconds=clock.deadline_seconds)
 
 
-def reached(job: Job, state: JobState, scene: Scene, exhausted: Outcome | None) -> tuple[Outcome, Message, bool] | None:
+def exceeded_limit(
+    job: Job, state: JobState, context: PassContext, exhausted: Outcome | None
+) -> tuple[Outcome, Message, bool] | None:
     """The outcome of a limit that is reached, its cause, and whether it is the deadline."""
     if exhausted is not None:
         return exhausted, Message("Cause.NoRetry"), False
     for budget in job.policies.budgets:
-        if budget.unit is not Unit.CONTAINERS or budget.when_empty is WhenEmpty.EVENT or budget.permits is None:
+        if budget.unit is not BudgetUnit.CONTAINERS or budget.when_empty is WhenEmpty.EVENT or budget.permits is None:
             continue
-        count = container_restarts(budget, scene)
+        count = container_restarts(budget, context)
         if count > budget.permits:
             why = Message("Cause.Restarts", {"count": count, "permitted": budget.permits})
-            return _blaming(budget, scene), why, False
+            return _restart_limit_outcome(budget, context), why, False
     due = deadline(job, state)
-    if due is not None and scene.now >= due:
+    if due is not None and context.now >= due:
         return job.policies.clock.deadline_outcome, Message("Cause.Deadline"), True
     return None
 
 
-def _blaming(budget: Budget, scene: Scene) -> Outcome:
+def _restart_limit_outcome(budget: RetryBudget, context: PassContext) -> Outcome:
     """The budget's outcome with the body that restarted most often, and the code its container ended with before."""
-    counted = [(body.restarts, *key, body) for key, body in scene.bodies.items() if counts(budget, key[0], body)]
-    restarts, role, index, body = max(counted, key=lambda each: each[0])
-    code = next((each.last_code for each in body.containers if each.last_code), 0)
+    counted = [(pod.restarts, *key, pod) for key, pod in context.pods.items() if counts(budget, key[0], pod)]
+    restarts, role, index, pod = max(counted, key=lambda each: each[0])
+    code = next((each.last_code for each in pod.containers if each.last_code), 0)
     return budget.outcome.blaming(Trigger(role, index, f"{role}-{index} restarted {restarts} times"), code)

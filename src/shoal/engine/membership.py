@@ -9,21 +9,21 @@ from msgspec.structs import replace
 
 from shoal.engine.model import Job
 from shoal.engine.observed import SignalKind
-from shoal.engine.pass_context import Scene
+from shoal.engine.pass_context import PassContext
 from shoal.engine.state import JobState, Round
 from shoal.engine.types import Stage
 
 
-def publish(job: Job, state: JobState, scene: Scene) -> JobState:
+def publish_members(job: Job, state: JobState, context: PassContext) -> JobState:
     if not job.policies.rendezvous.published:
         return state
-    wanted = [s.key for s in scene.observed.signals if s.kind is SignalKind.ROUND_WANTED]
+    wanted = [s.key for s in context.observed.signals if s.kind is SignalKind.ROUND_WANTED]
     asked = wanted[-1] if wanted else state.round.asked
     present = members(state) if state.run.is_open else ()
     if present == state.round.members and asked == state.round.asked:
         return state
     number = state.round.number + 1
-    scene.emit("", "RoundChanged", job=job.name, round=number, size=len(present))
+    context.emit("", "RoundChanged", job=job.name, round=number, size=len(present))
     return replace(state, round=Round(number, present, asked))
 
 

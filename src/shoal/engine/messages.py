@@ -5,7 +5,7 @@ Codes that begin with `Cause.` are parts of other messages: they follow `because
 
 from __future__ import annotations
 
-from shoal.engine.types import Event, Happening
+from shoal.engine.types import Event, EventType
 from shoal.kube.messages import Catalog, Message
 
 CATALOG = Catalog(
@@ -84,7 +84,7 @@ CATALOG = Catalog(
 def cause_of(event: Event) -> Message:
     """An event as the cause of what it leads to."""
     words = "".join(word.capitalize() for word in event.kind.value.split())
-    if event.kind is Happening.TASK_FAILED and event.code:
+    if event.kind is EventType.TASK_FAILED and event.code:
         return Message("Cause.TaskFailedWithCode", {"subject": event.subject, "code": event.code})
     return Message(f"Cause.{words}", {"subject": event.subject})
 

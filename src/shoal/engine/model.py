@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from shoal.engine.policies import After, Budget, Policies, Reaction, Retry
+from shoal.engine.policies import After, Policies, Reaction, Retry, RetryBudget
 from shoal.engine.types import TaskRef
 
 if TYPE_CHECKING:
@@ -28,26 +28,26 @@ class Role:
     minimum: int | None = None  # None: the size
     weight: int = 1
     retry: Retry = field(default_factory=Retry)
-    budget: Budget | None = None  # scope TASK or ROLE: this role's own
+    budget: RetryBudget | None = None  # scope TASK or ROLE: this role's own
     reactions: tuple[Reaction, ...] = ()  # before the job's
     after: After | None = None
     partition_size: int = 0  # members per partition; 0: no partitions
     victims: tuple[int, ...] = ()  # Victims.NAMED: who goes first
-    spared: frozenset[int] = frozenset()  # never chosen as long as another can be
+    protected: frozenset[int] = frozenset()  # never chosen as long as another can be
     force_after_seconds: int | None = None  # a leaving body is deleted by force then; None: never
 
 
 @dataclass(frozen=True, slots=True)
-class Guarded:
+class GuardResult:
     """What a guard answers: its new memo, what it blocks, decorations, and why."""
 
     memo: Any = None
     blocks: frozenset[str] = frozenset()  # of "create", "delete"
     writes: tuple[Write, ...] = ()  # PatchBody only
-    sentence: str = ""
+    message: str = ""
 
 
-Guard = Callable[["Job", Any, Any, "datetime"], Guarded]
+Guard = Callable[["Job", Any, Any, "datetime"], GuardResult]
 
 
 @dataclass(frozen=True, slots=True)

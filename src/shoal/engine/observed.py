@@ -1,6 +1,6 @@
 """What the operator shows the engine: bodies, anchor, groups, companions, commands, signals and receipts.
 
-All of it is plain data taken from caches; `bodies.body_from` turns a pod into a Body. A Body says whose it is by
+All of it is plain data taken from caches; `pods.body_from` turns a pod into a Body. A Body says whose it is by
 its stamp (job uid, run, attempt) and owner, never by its name alone.
 """
 
@@ -21,7 +21,7 @@ _NOTHING: Mapping[Any, Any] = {}
 DISRUPTED = "DisruptionTarget"  # the condition of a body that others send away
 
 
-class Phase(Enum):
+class PodPhase(Enum):
     PENDING = "Pending"
     RUNNING = "Running"
     SUCCEEDED = "Succeeded"
@@ -29,7 +29,7 @@ class Phase(Enum):
     UNKNOWN = "Unknown"
 
 
-class Container(msgspec.Struct, frozen=True, gc=False):
+class ContainerState(msgspec.Struct, frozen=True, gc=False):
     """A container's current state; `code` is None while it has not terminated."""
 
     name: str
@@ -43,7 +43,7 @@ class Container(msgspec.Struct, frozen=True, gc=False):
     last_code: int = 0  # of the time before, where it restarted in place
 
 
-class Body(msgspec.Struct, frozen=True, gc=False):
+class ObservedPod(msgspec.Struct, frozen=True, gc=False):
     """A pod as the engine sees it."""
 
     uid: str
@@ -54,7 +54,7 @@ class Body(msgspec.Struct, frozen=True, gc=False):
     attempt: int = 0
     instance: str = ""  # of the task it was made for, where the dialect stamps it
     owned: bool = True  # our job, or an anchor of our job, controls it
-    phase: Phase = Phase.PENDING
+    phase: PodPhase = PodPhase.PENDING
     reason: str = ""
     message: str = ""
     leaving: bool = False
@@ -62,7 +62,7 @@ class Body(msgspec.Struct, frozen=True, gc=False):
     node: str = ""
     ip: str = ""
     host_ip: str = ""
-    containers: tuple[Container, ...] = ()  # init containers first
+    containers: tuple[ContainerState, ...] = ()  # init containers first
     created: datetime | None = None
     ready: bool = False
     ready_since: datetime | None = None
@@ -75,14 +75,14 @@ class Body(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def is_finished(self) -> bool:
-        return self.phase is Phase.SUCCEEDED or self.phase is Phase.FAILED
+        return self.phase is PodPhase.SUCCEEDED or self.phase is PodPhase.FAILED
 
     @property
     def restarts(self) -> int:
         return sum(container.restarts for container in self.containers)
 
 
-class Anchor(msgspec.Struct, frozen=True, gc=False):
+class ObservedRunOwner(msgspec.Struct, frozen=True, gc=False):
     """The object found under the anchor's name."""
 
     uid: str
@@ -91,7 +91,7 @@ class Anchor(msgspec.Struct, frozen=True, gc=False):
     run: int | None = None  # the stamp; None where it carries none
 
 
-class Group(msgspec.Struct, frozen=True, gc=False):
+class ObservedGroup(msgspec.Struct, frozen=True, gc=False):
     uid: str
     key: str = ""
     digest: str = ""
@@ -101,12 +101,12 @@ class Group(msgspec.Struct, frozen=True, gc=False):
     leaving: bool = False
     owned: bool = True
     asked: tuple[str, ...] = ()  # uids of members its scheduler asks to have back
-    because: str = ""  # and for whom, in the scheduler's words
-    obstacle: str = ""  # why it is not admitted: the reason of its condition
-    obstacle_text: str = ""  # and the message
+    reclaim_reason: str = ""  # and for whom, in the scheduler's words
+    pending_reason: str = ""  # why it is not admitted: the reason of its condition
+    pending_message: str = ""  # and the message
 
 
-class CompanionRef(msgspec.Struct, frozen=True, gc=False):
+class OwnedObjectRef(msgspec.Struct, frozen=True, gc=False):
     """Which companion: its policy's name, and the role or task it stands beside."""
 
     name: str
@@ -114,7 +114,7 @@ class CompanionRef(msgspec.Struct, frozen=True, gc=False):
     index: int = -1
 
 
-class Seen(msgspec.Struct, frozen=True, gc=False):
+class ObservedObject(msgspec.Struct, frozen=True, gc=False):
     """A companion that exists."""
 
     uid: str
@@ -124,10 +124,10 @@ class Seen(msgspec.Struct, frozen=True, gc=False):
 
 
 class Command(msgspec.Struct, frozen=True, gc=False):
-    """A request object aimed at this job; `word` is looked up in Policies.commands."""
+    """A request object aimed at this job; `action` is looked up in Policies.commands."""
 
     uid: str
-    word: str
+    action: str
     role: str = ""
     index: int = -1
 
@@ -146,7 +146,7 @@ class Signal(msgspec.Struct, frozen=True, gc=False):
     key: str
 
 
-class AnchorRef(msgspec.Struct, frozen=True, gc=False):
+class RunOwnerRef(msgspec.Struct, frozen=True, gc=False):
     """The anchor as the target of a write or the subject of a receipt."""
 
 
@@ -162,7 +162,7 @@ class CommandRef(msgspec.Struct, frozen=True, gc=False):
     uid: str
 
 
-Target = TaskRef | AnchorRef | GroupRef | CompanionRef | JobRef | CommandRef
+Target = TaskRef | RunOwnerRef | GroupRef | OwnedObjectRef | JobRef | CommandRef
 
 
 class Created(msgspec.Struct, frozen=True, gc=False):
@@ -194,18 +194,18 @@ class Refused(msgspec.Struct, frozen=True, gc=False):
     text: str = ""
 
 
-Receipt = Created | Accepted | Gone | Refused
+WriteResult = Created | Accepted | Gone | Refused
 
 
 class Observed(msgspec.Struct, frozen=True, gc=False):
     """Everything the engine may know of the world in one pass."""
 
-    bodies: tuple[Body, ...] = ()
-    anchor: Anchor | None = None
-    groups: Mapping[str, Group] = _NOTHING  # by key
-    companions: Mapping[CompanionRef, Seen] = _NOTHING
+    pods: tuple[ObservedPod, ...] = ()
+    run_owner: ObservedRunOwner | None = None
+    groups: Mapping[str, ObservedGroup] = _NOTHING  # by key
+    owned_objects: Mapping[OwnedObjectRef, ObservedObject] = _NOTHING
     commands: tuple[Command, ...] = ()
     signals: tuple[Signal, ...] = ()
-    receipts: tuple[Receipt, ...] = ()
-    opened: frozenset[str] = frozenset()  # keys of WishGates others have opened
+    write_results: tuple[WriteResult, ...] = ()
+    open_gates: frozenset[str] = frozenset()  # keys of WishGates others have opened
     nonce: str = ""  # randomness for this pass: uuids and delays derive from it

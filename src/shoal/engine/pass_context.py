@@ -10,24 +10,21 @@ from datetime import datetime
 from typing import Any
 
 from shoal.engine.model import Job, Role
-from shoal.engine.observed import Anchor, Body, Observed, Refused
+from shoal.engine.observed import Observed, ObservedPod, ObservedRunOwner, Refused
 from shoal.engine.state import JobState, TaskState
-from shoal.engine.types import Charge, Notice, NoticeKind, Notification, TaskRef
+from shoal.engine.types import BudgetCharge, Notice, NoticeKind, Notification, TaskRef
 from shoal.kube.messages import Message
 
-Place = tuple[str, int]
+TaskKey = tuple[str, int]
 Tasks = dict[str, dict[int, TaskState]]  # changes to tasks by role and index
 
 
-class Scene:
+class PassContext:
     """One pass's view of the world, and what the pass has to say."""
 
     __slots__ = (
-        "again",
-        "anchor",
-        "bodies",
         "charges",
-        "doomed",
+        "ended_attempts",
         "gone",
         "job",
         "losses",
@@ -35,16 +32,19 @@ class Scene:
         "notifications",
         "now",
         "observed",
-        "over",
+        "pods",
         "refused",
         "released",
+        "requeue",
         "roles",
+        "run_owner",
+        "settled_pods",
         "sizes",
         "stamp",
-        "stray_anchor",
+        "stray_run_owner",
         "strays",
-        "taken",
         "total",
+        "used_names",
     )
 
     def __init__(self, job: Job, observed: Observed, now: datetime) -> None:
@@ -53,23 +53,23 @@ class Scene:
         self.now = now
         self.stamp = now.replace(microsecond=0)  # what is stored: whole seconds
         self.roles: dict[str, Role] = {role.name: role for role in job.roles}
-        self.bodies: dict[Place, Body] = {}  # each task's own body
-        self.strays: list[Body] = []  # ours, and of no current attempt
-        self.doomed: list[Body] = []  # ours, and settled
-        self.taken: set[Place] = set()  # places whose name is not free
+        self.pods: dict[TaskKey, ObservedPod] = {}  # each task's own body
+        self.strays: list[ObservedPod] = []  # ours, and of no current attempt
+        self.settled_pods: list[ObservedPod] = []  # ours, and settled
+        self.used_names: set[TaskKey] = set()  # places whose name is not free
         self.losses: list[TaskRef] = []  # bodies that are missing and nobody asked to go
-        self.over: list[TaskRef] = []  # attempts to be answered: retry or done
-        self.anchor: Anchor | None = None
-        self.stray_anchor: Anchor | None = None  # under the anchor's name, and not the run's
+        self.ended_attempts: list[TaskRef] = []  # attempts to be answered: retry or done
+        self.run_owner: ObservedRunOwner | None = None
+        self.stray_run_owner: ObservedRunOwner | None = None  # under the anchor's name, and not the run's
         self.gone: set[tuple[object, str]] = set()  # confirmed by a live look
         self.refused: dict[TaskRef, Refused] = {}
         self.sizes: dict[str, int] = {}
         self.total = 0
-        self.again = False  # another pass is due at once
+        self.requeue = False  # another pass is due at once
         self.released = False  # a hold was lifted in this pass
         self.notifications: list[Notification] = []
         self.notices: list[Notice] = []
-        self.charges: list[Charge] = []
+        self.charges: list[BudgetCharge] = []
 
     def emit(self, subject: str, code: str, *, warning: bool = False, **parameters: Any) -> None:
         """An Event about a task, a role, or the job (``). Its text is made from the catalog, when it is sent."""
@@ -77,7 +77,7 @@ class Scene:
 
     def charge(self, cause: str, *scopes: str, task: TaskRef | None = None) -> None:
         """Account for counters that rise in this pass."""
-        self.charges.append(Charge(cause, scopes, task))
+        self.charges.append(BudgetCharge(cause, scopes, task))
 
-    def tell(self, kind: NoticeKind, role: str, record: TaskState | JobState) -> None:
+    def notify(self, kind: NoticeKind, role: str, record: TaskState | JobState) -> None:
         self.notices.append(Notice(kind, role, record))

@@ -9,15 +9,15 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from shoal.engine.observed import DISRUPTED, Body, Container, Phase
+from shoal.engine.observed import DISRUPTED, ContainerState, ObservedPod, PodPhase
 from shoal.kube import times
 from shoal.kube.objects import Obj
 
-_PHASES = {phase.value: phase for phase in Phase}
+_PHASES = {phase.value: phase for phase in PodPhase}
 _DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 
 
-def body_from(
+def read_pod(
     pod: Obj,
     *,
     role: str,
@@ -28,10 +28,10 @@ def body_from(
     owned: bool = True,
     marked: bool = False,
     finalizer: str = "",
-) -> Body:
+) -> ObservedPod:
     meta, spec, status = pod.get("metadata") or {}, pod.get("spec") or {}, pod.get("status") or {}
     conditions = {c.get("type", ""): c for c in status.get("conditions") or () if c.get("status") == "True"}
-    return Body(
+    return ObservedPod(
         uid=meta.get("uid") or "",
         name=meta.get("name") or "",
         role=role,
@@ -40,7 +40,7 @@ def body_from(
         attempt=attempt,
         instance=instance,
         owned=owned,
-        phase=_PHASES.get(status.get("phase") or "Pending", Phase.UNKNOWN),
+        phase=_PHASES.get(status.get("phase") or "Pending", PodPhase.UNKNOWN),
         reason=status.get("reason") or "",
         message=status.get("message") or "",
         leaving=bool(meta.get("deletionTimestamp")),
@@ -61,19 +61,19 @@ def body_from(
     )
 
 
-def _containers(status: Mapping[str, Any]) -> tuple[Container, ...]:
+def _containers(status: Mapping[str, Any]) -> tuple[ContainerState, ...]:
     init = [_container(entry, init=True) for entry in status.get("initContainerStatuses") or ()]
     main = [_container(entry, init=False) for entry in status.get("containerStatuses") or ()]
     return (*init, *main)
 
 
-def _container(entry: Mapping[str, Any], *, init: bool) -> Container:
+def _container(entry: Mapping[str, Any], *, init: bool) -> ContainerState:
     restarts = int(entry.get("restartCount") or 0)
     before = int(((entry.get("lastState") or {}).get("terminated") or {}).get("exitCode") or 0)
     ended = (entry.get("state") or {}).get("terminated")
     if not ended:
-        return Container(entry.get("name") or "", init=init, restarts=restarts, last_code=before)
-    return Container(
+        return ContainerState(entry.get("name") or "", init=init, restarts=restarts, last_code=before)
+    return ContainerState(
         entry.get("name") or "",
         init=init,
         code=int(ended.get("exitCode") or 0),

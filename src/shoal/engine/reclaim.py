@@ -14,27 +14,27 @@ from collections.abc import Iterable, Iterator
 
 from shoal.engine.messages import stated
 from shoal.engine.model import Job
-from shoal.engine.observed import Body, Group, Phase
-from shoal.engine.pass_context import Scene, Tasks
-from shoal.engine.policies import Giving, GroupGate, GroupPlan
+from shoal.engine.observed import ObservedGroup, ObservedPod, PodPhase
+from shoal.engine.pass_context import PassContext, Tasks
+from shoal.engine.policies import GroupGate, GroupPlan, ReclaimLimits
 from shoal.engine.retry import settle_bodies
-from shoal.engine.state import JobState, Why, named
+from shoal.engine.state import JobState, SettledReason, format_tasks
 from shoal.engine.types import TaskRef
 from shoal.kube.messages import Message
 
-GIVEN = "given"  # why a body is settled
+RECLAIMED = "given"  # why a body is settled
 
 
-def give_back(job: Job, state: JobState, scene: Scene) -> JobState:
+def reclaim_pods(job: Job, state: JobState, context: PassContext) -> JobState:
     if not state.run.is_open or job.deleting:
         return state  # everybody goes in any case
     for plan in _plans(job):
-        group = scene.observed.groups.get(plan.key)
-        if group is not None and group.asked and group.owned and not group.leaving and plan.gives is not None:
-            going = _chosen(job, state, scene, plan, plan.gives, frozenset(group.asked))
+        group = context.observed.groups.get(plan.key)
+        if group is not None and group.asked and group.owned and not group.leaving and plan.reclaim_limits is not None:
+            going = _select_pods(job, state, context, plan, plan.reclaim_limits, frozenset(group.asked))
             if going:
-                _emit(job, scene, going, group)
-                state = _let_go(state, scene, going)
+                _emit(job, context, going, group)
+                state = _release_pods(state, context, going)
     return state
 
 
@@ -44,28 +44,33 @@ def _plans(job: Job) -> Iterator[GroupPlan]:
             yield from gate.groups
 
 
-def _chosen(
-    job: Job, state: JobState, scene: Scene, plan: GroupPlan, gives: Giving, asked: frozenset[str]
+def _select_pods(
+    job: Job,
+    state: JobState,
+    context: PassContext,
+    plan: GroupPlan,
+    reclaim_limits: ReclaimLimits,
+    asked: frozenset[str],
 ) -> list[TaskRef]:
     """Who goes, of those that are asked for: as many as the group can spare."""
     ranks = {role.name: rank for rank, role in enumerate(job.roles) if not plan.roles or role.name in plan.roles}
-    up = {TaskRef(*place): body for place, body in scene.bodies.items() if is_up(body)}
+    up = {TaskRef(*place): pod for place, pod in context.pods.items() if is_up(pod)}
     staying = Counter(ref.role for ref in up)
     staying.update(_succeeded(state))
     of_group = sum(count for role, count in staying.items() if role in ranks)
-    spare = min(of_group - gives.least, staying.total() - (job.minimum or 0))
+    spare = min(of_group - reclaim_limits.minimum, staying.total() - (job.minimum or 0))
     going: list[TaskRef] = []
-    wanted = (ref for ref, body in up.items() if body.uid in asked and ref.role in ranks)
+    wanted = (ref for ref, pod in up.items() if pod.uid in asked and ref.role in ranks)
     for ref in sorted(wanted, key=lambda ref: (-ranks[ref.role], -ref.index)):
-        if len(going) < spare and staying[ref.role] > gives.of_role.get(ref.role, 0):
+        if len(going) < spare and staying[ref.role] > reclaim_limits.of_role.get(ref.role, 0):
             staying[ref.role] -= 1
             going.append(ref)
     return going
 
 
-def is_up(body: Body) -> bool:
+def is_up(pod: ObservedPod) -> bool:
     """Whether it holds a place and keeps it."""
-    return bool(body.node or body.phase is Phase.RUNNING) and not body.is_finished and not body.leaving
+    return bool(pod.node or pod.phase is PodPhase.RUNNING) and not pod.is_finished and not pod.leaving
 
 
 def _succeeded(state: JobState) -> Iterable[str]:
@@ -76,19 +81,19 @@ def _succeeded(state: JobState) -> Iterable[str]:
                 yield role.name
 
 
-def _emit(job: Job, scene: Scene, going: list[TaskRef], group: Group) -> None:
+def _emit(job: Job, context: PassContext, going: list[TaskRef], group: ObservedGroup) -> None:
     roles = dict.fromkeys(ref.role for ref in going)
-    tasks = " and ".join(named(role, (ref.index for ref in going if ref.role == role)) for role in roles)
+    tasks = " and ".join(format_tasks(role, (ref.index for ref in going if ref.role == role)) for role in roles)
     code = "GaveBack" if len(going) > 1 else "GaveBack.One"
-    cause = stated(group.because) if group.because else Message("Cause.Scheduler")
-    scene.emit("", code, job=job.name, count=len(going), tasks=tasks, cause=cause)
+    cause = stated(group.reclaim_reason) if group.reclaim_reason else Message("Cause.Scheduler")
+    context.emit("", code, job=job.name, count=len(going), tasks=tasks, cause=cause)
 
 
-def _let_go(state: JobState, scene: Scene, going: list[TaskRef]) -> JobState:
-    changes, settled = Tasks(), dict[str, Why]()
+def _release_pods(state: JobState, context: PassContext, going: list[TaskRef]) -> JobState:
+    changes, settled = Tasks(), dict[str, SettledReason]()
     for ref in going:
         task = state.task(ref)
         assert task is not None, f"{ref} has a body and no record"
-        settled[scene.bodies[(ref.role, ref.index)].uid] = Why(ref.role, ref.index, GIVEN)
-        changes.setdefault(ref.role, {})[ref.index] = task.gave_back(scene.stamp)
-    return settle_bodies(state.with_tasks(changes), scene, settled)
+        settled[context.pods[(ref.role, ref.index)].uid] = SettledReason(ref.role, ref.index, RECLAIMED)
+        changes.setdefault(ref.role, {})[ref.index] = task.after_reclaim(context.stamp)
+    return settle_bodies(state.with_tasks(changes), context, settled)

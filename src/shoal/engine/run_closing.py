@@ -10,8 +10,8 @@ from datetime import datetime
 from msgspec.structs import replace
 
 from shoal.engine.model import Job
-from shoal.engine.pass_context import Scene
-from shoal.engine.policies import Finish, Keep
+from shoal.engine.pass_context import PassContext
+from shoal.engine.policies import Finish, KeepPods
 from shoal.engine.state import JobState, RoleState, Round
 from shoal.engine.types import Intent, Outcome, Stage
 
@@ -19,7 +19,7 @@ from shoal.engine.types import Intent, Outcome, Stage
 def close(
     job: Job,
     state: JobState,
-    scene: Scene,
+    context: PassContext,
     intent: Intent,
     *,
     outcome: Outcome | None = None,
@@ -27,27 +27,27 @@ def close(
     at_deadline: bool = False,
 ) -> JobState:
     """The run closed for this reason; unchanged where it is closed for a stronger one."""
-    closed = state.close(intent, scene.stamp, outcome)
+    closed = state.close(intent, context.stamp, outcome)
     if closed is state:
         return state
     held = state.run.held or intent is Intent.HOLD
     closed = replace(closed, run=replace(closed.run, at_deadline=at_deadline, held=held))
     if intent is Intent.HOLD:
-        closed = replace(closed, stamps=replace(closed.stamps, held=scene.stamp))
+        closed = replace(closed, stamps=replace(closed.stamps, held=context.stamp))
     if job.policies.teardown.cut is not None:
-        closed = _cut(closed, job.policies.teardown.cut)
+        closed = _stop_tasks(closed, job.policies.teardown.cut)
     if intent is Intent.END and finish is Finish.AT_ONCE:
-        closed = end(closed, scene)
+        closed = end(closed, context)
     return closed
 
 
-def end(state: JobState, scene: Scene) -> JobState:
+def end(state: JobState, context: PassContext) -> JobState:
     """The job is over for good."""
     run = state.run
     if run.completed is None:
-        run = replace(run, completed=scene.stamp)
-    run = run.at(Stage.DONE, scene.stamp)
-    return replace(state, run=run, stamps=replace(state.stamps, ended=scene.stamp))
+        run = replace(run, completed=context.stamp)
+    run = run.at(Stage.DONE, context.stamp)
+    return replace(state, run=run, stamps=replace(state.stamps, ended=context.stamp))
 
 
 def give_up(state: JobState, outcome: Outcome, now: datetime) -> JobState:
@@ -59,15 +59,15 @@ def give_up(state: JobState, outcome: Outcome, now: datetime) -> JobState:
     return replace(closed, roles=(), settled={}, round=Round())
 
 
-def _cut(state: JobState, outcome: Outcome) -> JobState:
-    return replace(state, roles=tuple(_cut_role(role, outcome) for role in state.roles))
+def _stop_tasks(state: JobState, outcome: Outcome) -> JobState:
+    return replace(state, roles=tuple(_stop_role_tasks(role, outcome) for role in state.roles))
 
 
-def _cut_role(role: RoleState, outcome: Outcome) -> RoleState:
-    return replace(role, tasks=tuple([task.judged(outcome) for task in role.tasks]))
+def _stop_role_tasks(role: RoleState, outcome: Outcome) -> RoleState:
+    return replace(role, tasks=tuple([task.with_outcome(outcome) for task in role.tasks]))
 
 
-def kept(job: Job, state: JobState) -> Keep:
+def pods_to_keep(job: Job, state: JobState) -> KeepPods:
     """Which bodies a closed run keeps."""
     teardown, run = job.policies.teardown, state.run
     if run.intent is not Intent.END and run.held:

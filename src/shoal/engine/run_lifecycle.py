@@ -12,83 +12,83 @@ from hashlib import blake2b
 from msgspec.structs import replace
 
 from shoal.engine.model import Job
-from shoal.engine.observed import AnchorRef, Body
-from shoal.engine.pass_context import Scene
+from shoal.engine.observed import ObservedPod, RunOwnerRef
+from shoal.engine.pass_context import PassContext
 from shoal.engine.policies import (
-    Answer,
-    Base,
+    BudgetScope,
+    BudgetUnit,
+    DeadlineBase,
     Drained,
     GroupGate,
     HoldClock,
-    Keep,
-    Life,
+    KeepPods,
+    Lifetime,
     Memory,
-    Scope,
+    RetryDecision,
     UniformDelay,
-    Unit,
 )
-from shoal.engine.run_closing import end, kept
-from shoal.engine.scaling import fresh_roles
+from shoal.engine.run_closing import end, pods_to_keep
+from shoal.engine.scaling import new_roles
 from shoal.engine.state import JobState, RoleState, Run, TaskState
-from shoal.engine.types import Intent, Nature, NoticeKind, Stage
+from shoal.engine.types import FailureClass, Intent, NoticeKind, Stage
 
 
-def begin(job: Job, state: JobState, scene: Scene) -> JobState:
+def open_first_run(job: Job, state: JobState, context: PassContext) -> JobState:
     """The first look at a job: its first run opens, and values that outlive an edit are copied."""
-    stamps = replace(state.stamps, started=scene.stamp, clock_from=_clock_from(job, scene))
-    state = replace(state, run=_opened(job, scene, 0), stamps=stamps, frozen=dict(job.policies.rendezvous.frozen))
-    scene.emit("", "Started", job=job.name, run=0)
+    stamps = replace(state.stamps, started=context.stamp, clock_from=_clock_from(job, context))
+    state = replace(state, run=_new_run(job, context, 0), stamps=stamps, frozen=dict(job.policies.rendezvous.frozen))
+    context.emit("", "Started", job=job.name, run=0)
     return state
 
 
-def turn(job: Job, state: JobState, scene: Scene) -> JobState:
+def advance_run(job: Job, state: JobState, context: PassContext) -> JobState:
     if state.is_ended:
         return state
     if state.run.is_open:
-        return _start_clock(job, state, scene)
+        return _start_clock(job, state, context)
     if state.run.stage is not Stage.OVER:
-        if not is_drained(job, state, scene):
+        if not is_drained(job, state, context):
             return state
-        state = _over(job, state, scene)
+        state = _finish_run(job, state, context)
     intent = state.run.intent
     if intent is Intent.END:
-        return _after_end(job, state, scene)
+        return _after_end(job, state, context)
     if intent is Intent.RESTART and not job.deleting:
-        if scene.released and job.policies.hold.release_counts:
-            scene.again = True  # people see that it begins anew before it has begun
+        if context.released and job.policies.hold.release_counts:
+            context.requeue = True  # people see that it begins anew before it has begun
             return state
-        return _open_next(job, state, scene)
+        return _open_next(job, state, context)
     return state
 
 
-def is_drained(job: Job, state: JobState, scene: Scene) -> bool:
+def is_drained(job: Job, state: JobState, context: PassContext) -> bool:
     run = state.run
-    if job.policies.embodiment.anchor is not None:
+    if job.policies.pod_policy.run_owner is not None:
         if run.stage <= Stage.REQUESTED:
-            return (AnchorRef(), run.anchor or "") in scene.gone
-        return scene.anchor is None
-    if any(_lives_for_a_run(gate) and gate.groups and scene.observed.groups for gate in _group_gates(job)):
+            return (RunOwnerRef(), run.run_owner or "") in context.gone
+        return context.run_owner is None
+    if any(_lives_for_a_run(gate) and gate.groups and context.observed.groups for gate in _group_gates(job)):
         return False
-    remaining = [body for body in _all(scene) if must_go(job, state, body)]
-    if job.policies.embodiment.memory is Memory.FINALIZER:
+    remaining = [pod for pod in _all_pods(context) if must_delete(job, state, pod)]
+    if job.policies.pod_policy.memory is Memory.FINALIZER:
         # Who was let go of has no seat any more and may still be here.
-        remaining += [body for body in scene.observed.bodies if body.owned and body.leaving and not body.is_finished]
+        remaining += [pod for pod in context.observed.pods if pod.owned and pod.leaving and not pod.is_finished]
     if run.intent is Intent.RESTART and job.policies.teardown.restart_drained is Drained.ENOUGH:
-        need = job.minimum if job.minimum is not None else scene.total
-        return all(body.leaving for body in remaining) and scene.total - len(remaining) >= need
+        need = job.minimum if job.minimum is not None else context.total
+        return all(pod.leaving for pod in remaining) and context.total - len(remaining) >= need
     return not remaining
 
 
-def must_go(job: Job, state: JobState, body: Body) -> bool:
+def must_delete(job: Job, state: JobState, pod: ObservedPod) -> bool:
     """Whether a closed run may not keep this body."""
-    keep = kept(job, state)
-    if body.leaving or keep is Keep.NONE:
+    keep = pods_to_keep(job, state)
+    if pod.leaving or keep is KeepPods.NONE:
         return True
-    return keep is Keep.FINISHED and not body.is_finished
+    return keep is KeepPods.FINISHED and not pod.is_finished
 
 
-def _all(scene: Scene) -> list[Body]:
-    return [*scene.bodies.values(), *scene.doomed, *scene.strays]
+def _all_pods(context: PassContext) -> list[ObservedPod]:
+    return [*context.pods.values(), *context.settled_pods, *context.strays]
 
 
 def _group_gates(job: Job) -> list[GroupGate]:
@@ -96,101 +96,103 @@ def _group_gates(job: Job) -> list[GroupGate]:
 
 
 def _lives_for_a_run(gate: GroupGate) -> bool:
-    return gate.life is Life.RUN
+    return gate.lifetime is Lifetime.RUN
 
 
-def _over(job: Job, state: JobState, scene: Scene) -> JobState:
+def _finish_run(job: Job, state: JobState, context: PassContext) -> JobState:
     """Everything is gone. Where tasks are recorded, whatever was left of them is done with the run."""
-    state = replace(state, run=state.run.at(Stage.OVER, scene.stamp))
-    if job.policies.embodiment.memory is Memory.RECORD:
-        state = replace(state, roles=tuple(_all_done(role, scene) for role in state.roles))
+    state = replace(state, run=state.run.at(Stage.OVER, context.stamp))
+    if job.policies.pod_policy.memory is Memory.RECORD:
+        state = replace(state, roles=tuple(_all_done(role, context) for role in state.roles))
     return state
 
 
-def _all_done(role: RoleState, scene: Scene) -> RoleState:
+def _all_done(role: RoleState, context: PassContext) -> RoleState:
     if all(task.is_done for task in role.tasks):
         return role
-    now = scene.stamp
+    now = context.stamp
     tasks = [task if task.is_done else task.at(Stage.OVER, now).at(Stage.DONE, now) for task in role.tasks]
     return replace(role, tasks=tuple(tasks))
 
 
-def _after_end(job: Job, state: JobState, scene: Scene) -> JobState:
+def _after_end(job: Job, state: JobState, context: PassContext) -> JobState:
     """The run's own retry: once decided it is carried out after its delay, or at once where a stop is wished."""
     run = state.run
     if run.delay_seconds is None:
-        reply = _reply(job, state)
-        if reply is Answer.DONE or job.deleting:
-            return _ended(job, state, scene) if reply is Answer.DONE else state
-        delay = _delay(job, state, scene)
+        decision = _retry_decision(job, state)
+        if decision is RetryDecision.DONE or job.deleting:
+            return _ended(job, state, context) if decision is RetryDecision.DONE else state
+        delay = _delay(job, state, context)
         if delay and not job.stop:
-            scene.emit("", "RunDelayed", job=job.name, seconds=delay, run=run.number + 1)
+            context.emit("", "RunDelayed", job=job.name, seconds=delay, run=run.number + 1)
             return replace(state, run=replace(run, delay_seconds=delay))
-    elif job.deleting or not _is_due(run, job, scene):
+    elif job.deleting or not _is_due(run, job, context):
         return state
-    scene.tell(NoticeKind.JOB_RETRY, "", state)
-    if _reply(job, state) is Answer.CHARGED:
+    context.notify(NoticeKind.JOB_RETRY, "", state)
+    if _retry_decision(job, state) is RetryDecision.CHARGED:
         state = state.with_charge("")
-        scene.charge(f"run {run.number}", "")
-    return _open_next(job, state, scene)
+        context.charge(f"run {run.number}", "")
+    return _open_next(job, state, context)
 
 
-def _ended(job: Job, state: JobState, scene: Scene) -> JobState:
+def _ended(job: Job, state: JobState, context: PassContext) -> JobState:
     outcome = state.run.outcome
     if outcome is not None and outcome.final and not outcome.is_ok:
-        scene.emit("", "Stopped", job=job.name)
-        return end(state, scene)
+        context.emit("", "Stopped", job=job.name)
+        return end(state, context)
     what = "Succeeded" if outcome is not None and outcome.is_ok else "Failed"
-    scene.emit("", what, warning=what == "Failed", job=job.name, phrase=outcome.phrase if outcome else what)
-    return end(state, scene)
+    context.emit("", what, warning=what == "Failed", job=job.name, phrase=outcome.phrase if outcome else what)
+    return end(state, context)
 
 
-def _is_due(run: Run, job: Job, scene: Scene) -> bool:
+def _is_due(run: Run, job: Job, context: PassContext) -> bool:
     assert run.since is not None
     assert run.delay_seconds is not None
-    return job.stop or scene.now >= run.since + timedelta(seconds=run.delay_seconds)
+    return job.stop or context.now >= run.since + timedelta(seconds=run.delay_seconds)
 
 
-def _reply(job: Job, state: JobState) -> Answer:
+def _retry_decision(job: Job, state: JobState) -> RetryDecision:
     retry, outcome = job.policies.run_retry, state.run.outcome
     if retry is None or outcome is None:
-        return Answer.DONE
-    reply = retry.answer(outcome)
-    if reply is not Answer.CHARGED:
-        return reply
-    budget = next((b for b in job.policies.budgets if b.unit is Unit.ATTEMPTS and b.scope is Scope.JOB), None)
+        return RetryDecision.DONE
+    decision = retry.decide(outcome)
+    if decision is not RetryDecision.CHARGED:
+        return decision
+    budget = next(
+        (b for b in job.policies.budgets if b.unit is BudgetUnit.ATTEMPTS and b.scope is BudgetScope.JOB), None
+    )
     empty = budget is not None and budget.permits is not None and state.charged >= budget.permits
     # A retry that was decided stands, even if the budget was cut since.
-    return Answer.DONE if empty and state.run.delay_seconds is None else reply
+    return RetryDecision.DONE if empty and state.run.delay_seconds is None else decision
 
 
-def _delay(job: Job, state: JobState, scene: Scene) -> int:
+def _delay(job: Job, state: JobState, context: PassContext) -> int:
     """Seconds until the next run, drawn from this pass's nonce; stored, so that a restart keeps it."""
     retry, outcome = job.policies.run_retry, state.run.outcome
-    if retry is None or outcome is None or outcome.nature is not Nature.CONFLICT:
+    if retry is None or outcome is None or outcome.failure_class is not FailureClass.CONFLICT:
         return 0
     if not isinstance(retry.delay, UniformDelay):
         return 0
-    seed = f"{job.uid}/{scene.observed.nonce}/delay/{state.run.number}".encode()
+    seed = f"{job.uid}/{context.observed.nonce}/delay/{state.run.number}".encode()
     drawn = int.from_bytes(blake2b(seed, digest_size=8).digest(), "big")
     return retry.delay.low + drawn % (retry.delay.high - retry.delay.low + 1)
 
 
-def _open_next(job: Job, state: JobState, scene: Scene) -> JobState:
+def _open_next(job: Job, state: JobState, context: PassContext) -> JobState:
     number = state.run.number + 1
-    scene.emit("", "RunOpened", job=job.name, run=number)
-    roles = fresh_roles(job, scene)
-    if kept(job, state) is not Keep.NONE and job.policies.embodiment.memory is not Memory.RECORD:
+    context.emit("", "RunOpened", job=job.name, run=number)
+    roles = new_roles(job, context)
+    if pods_to_keep(job, state) is not KeepPods.NONE and job.policies.pod_policy.memory is not Memory.RECORD:
         ok_only = state.run.held and job.policies.hold.renews_failed
-        roles = tuple(_with_achieved(role, state.role(role.name), ok_only=ok_only) for role in roles)
+        roles = tuple(_with_completed_tasks(role, state.role(role.name), ok_only=ok_only) for role in roles)
     stamps = state.stamps
     if state.run.held and job.policies.hold.clock is HoldClock.RESTARTS:
-        stamps = replace(stamps, clock_from=_clock_from(job, scene))
-    scene.again = scene.again or job.stop or job.policies.hold.wish
-    return replace(state, run=_opened(job, scene, number), roles=roles, stamps=stamps)
+        stamps = replace(stamps, clock_from=_clock_from(job, context))
+    context.requeue = context.requeue or job.stop or job.policies.hold.requested
+    return replace(state, run=_new_run(job, context, number), roles=roles, stamps=stamps)
 
 
-def _with_achieved(role: RoleState, before: RoleState | None, *, ok_only: bool) -> RoleState:
+def _with_completed_tasks(role: RoleState, before: RoleState | None, *, ok_only: bool) -> RoleState:
     """What was done before a hold stays done. A failure that does not is no task's any more: its body goes as a
     stray, and the name is free for the next attempt."""
     done: dict[int, TaskState] = {}
@@ -201,25 +203,25 @@ def _with_achieved(role: RoleState, before: RoleState | None, *, ok_only: bool) 
     return replace(role, tasks=tuple([done.get(task.index, task) for task in role.tasks]))
 
 
-def _opened(job: Job, scene: Scene, number: int) -> Run:
-    stage = Stage.PREPARING if job.policies.embodiment.anchor is None else Stage.WAITING
-    return Run(number, stage, since=scene.stamp, started=scene.stamp)
+def _new_run(job: Job, context: PassContext, number: int) -> Run:
+    stage = Stage.PREPARING if job.policies.pod_policy.run_owner is None else Stage.WAITING
+    return Run(number, stage, since=context.stamp, started=context.stamp)
 
 
-def _clock_from(job: Job, scene: Scene) -> datetime | None:
+def _clock_from(job: Job, context: PassContext) -> datetime | None:
     """Only kept where a deadline may ask for it."""
-    return scene.stamp if job.policies.clock.deadline_from is Base.STARTED and _has_clock(job) else None
+    return context.stamp if job.policies.clock.deadline_from is DeadlineBase.STARTED and _has_clock(job) else None
 
 
 def _has_clock(job: Job) -> bool:
-    return job.policies.clock.deadline_seconds is not None or job.policies.embodiment.memory is not Memory.RECORD
+    return job.policies.clock.deadline_seconds is not None or job.policies.pod_policy.memory is not Memory.RECORD
 
 
-def _start_clock(job: Job, state: JobState, scene: Scene) -> JobState:
+def _start_clock(job: Job, state: JobState, context: PassContext) -> JobState:
     """The clock that runs from the moment all bodies of the run exist."""
-    if state.stamps.clock_from is not None or job.policies.clock.deadline_from is not Base.CLOCK:
+    if state.stamps.clock_from is not None or job.policies.clock.deadline_from is not DeadlineBase.CLOCK:
         return state
     living = [task for role in state.roles for task in role.tasks if not task.is_done]
     if not living or any(task.uid is None for task in living):
         return state
-    return replace(state, stamps=replace(state.stamps, clock_from=scene.stamp))
+    return replace(state, stamps=replace(state.stamps, clock_from=context.stamp))

@@ -15,15 +15,15 @@ from itertools import chain
 from msgspec.structs import replace
 
 from shoal.engine.model import Job, Role
-from shoal.engine.observed import Phase
-from shoal.engine.pass_context import Scene
-from shoal.engine.policies import CompletionsSize, DropMark, Memory, Names, Victims, WeightedSize
-from shoal.engine.state import AttemptState, JobState, RoleState, TaskState, Why, named
+from shoal.engine.observed import PodPhase
+from shoal.engine.pass_context import PassContext
+from shoal.engine.policies import CompletionsSize, DropMark, Memory, PodNames, VictimOrder, WeightedSize
+from shoal.engine.state import AttemptState, JobState, RoleState, SettledReason, TaskState, format_tasks
 from shoal.engine.types import NoticeKind, Stage
-from shoal.engine.unindexed_pods import reluctance, slots_wanted
+from shoal.engine.unindexed_pods import deletion_rank, slots_wanted
 
 
-def allocate(job: Job, state: JobState | None = None) -> dict[str, int]:
+def target_sizes(job: Job, state: JobState | None = None) -> dict[str, int]:
     """How many tasks each role should have now."""
     size = job.policies.size
     if isinstance(size, WeightedSize):
@@ -55,55 +55,55 @@ def _open_completions(name: str, size: CompletionsSize, state: JobState | None) 
     if role is not None:
         achieved = role.ok_count + sum(1 for task in role.tasks if task.is_done and task.outcome and task.outcome.is_ok)
     if size.completions is None:
-        return min(_embodied(role), size.parallelism) if achieved else size.parallelism
+        return min(_existing_tasks(role), size.parallelism) if achieved else size.parallelism
     return max(0, min(size.parallelism, size.completions - achieved))
 
 
-def _embodied(role: RoleState | None) -> int:
+def _existing_tasks(role: RoleState | None) -> int:
     """Who is there may finish; nobody is made any more."""
     tasks = role.tasks if role is not None else ()
     return sum(1 for task in tasks if task.uid is not None and not task.is_done and not task.dropped)
 
 
-def resize(job: Job, state: JobState, scene: Scene) -> JobState:
-    scene.sizes = allocate(job, state)
-    scene.total = sum(scene.sizes.values())
+def resize(job: Job, state: JobState, context: PassContext) -> JobState:
+    context.sizes = target_sizes(job, state)
+    context.total = sum(context.sizes.values())
     if state.is_ended:
         return state
-    state = _copy_force_times(state, scene)
+    state = _copy_force_times(state, context)
     if not state.run.is_open:
         return state
     wanted = {role.name: role for role in job.roles}
     roles: list[RoleState] = []
-    settled: dict[str, Why] = {}
+    settled: dict[str, SettledReason] = {}
     grows = {role.name for role in state.roles}  # the others are there for the first time, which is no growth
-    for role in _in_spec_order(job, state, scene):
-        after = _resized(wanted.get(role.name), role, scene, settled, is_told=role.name in grows)
+    for role in _in_spec_order(job, state, context):
+        after = _resized(wanted.get(role.name), role, context, settled, is_told=role.name in grows)
         if after.tasks or after.name in wanted:
             roles.append(after)
     if len(roles) != len(state.roles) or any(a is not b for a, b in zip(roles, state.roles, strict=True)):
         state = replace(state, roles=tuple(roles))
-    return _settle(state, settled, scene)
+    return _settle(state, settled, context)
 
 
-def fresh_roles(job: Job, scene: Scene) -> tuple[RoleState, ...]:
+def new_roles(job: Job, context: PassContext) -> tuple[RoleState, ...]:
     """The tasks of a run that opens now."""
     return tuple(
         RoleState(
             role.name,
-            instance=_instance(scene, role.name, -1),
+            instance=_instance(context, role.name, -1),
             force_after_seconds=role.force_after_seconds,
-            tasks=tuple([_new_task(scene, role.name, index) for index in range(scene.sizes[role.name])]),
+            tasks=tuple([_new_task(context, role.name, index) for index in range(context.sizes[role.name])]),
         )
         for role in job.roles
     )
 
 
-def _copy_force_times(state: JobState, scene: Scene) -> JobState:
+def _copy_force_times(state: JobState, context: PassContext) -> JobState:
     """The spec's patience with leaving bodies, kept so that it outlives the role in the spec."""
     roles, changed = [], False
     for role in state.roles:
-        spec = scene.roles.get(role.name)
+        spec = context.roles.get(role.name)
         if spec is not None and spec.force_after_seconds != role.force_after_seconds:
             role = replace(role, force_after_seconds=spec.force_after_seconds)
             changed = True
@@ -111,58 +111,62 @@ def _copy_force_times(state: JobState, scene: Scene) -> JobState:
     return replace(state, roles=tuple(roles)) if changed else state
 
 
-def _in_spec_order(job: Job, state: JobState, scene: Scene) -> list[RoleState]:
+def _in_spec_order(job: Job, state: JobState, context: PassContext) -> list[RoleState]:
     """Every role of the spec, then those removed from it, which stay until their pods are gone."""
     known = {role.name: role for role in state.roles}
     wanted = [
         known[role.name]
         if role.name in known
-        else RoleState(role.name, _instance(scene, role.name, -1), role.force_after_seconds)
+        else RoleState(role.name, _instance(context, role.name, -1), role.force_after_seconds)
         for role in job.roles
     ]
     names = {role.name for role in wanted}
     return [*wanted, *(role for role in state.roles if role.name not in names)]
 
 
-def _resized(spec: Role | None, role: RoleState, scene: Scene, settled: dict[str, Why], *, is_told: bool) -> RoleState:
+def _resized(
+    spec: Role | None, role: RoleState, context: PassContext, settled: dict[str, SettledReason], *, is_told: bool
+) -> RoleState:
     """Remove and replace what was dropped before, drop what is too much, add what is missing."""
-    size = scene.sizes.get(role.name, 0)
-    completions = scene.job.policies.size
+    size = context.sizes.get(role.name, 0)
+    completions = context.job.policies.size
     if isinstance(completions, CompletionsSize):
-        return _resized_slots(role, completions, scene, settled)
+        return _resized_slots(role, completions, context, settled)
     kept = [task for task in role.tasks if not task.dropped]
     if len(kept) == len(role.tasks) == size and (not size or role.tasks[-1].index == size - 1):
         return role
-    going = victims(spec, role, scene, len(kept) - size)
-    wanted = _wanted(role, {task.index for task in kept}.difference(going), size)
-    tasks = _without_dropped_tail(role, wanted, scene)
-    tasks = [_replaced(task, role.name, scene) if task.index in wanted else task for task in tasks]
+    going = victims(spec, role, context, len(kept) - size)
+    wanted = _wanted_indexes(role, {task.index for task in kept}.difference(going), size)
+    tasks = _without_dropped_tail(role, wanted, context)
+    tasks = [_replaced(task, role.name, context) if task.index in wanted else task for task in tasks]
     if going:
-        scene.emit(role.name, "ScaledDown", tasks=named(role.name, going), size=size)
-        tasks = _drop(tasks, role.name, set(going), scene, settled)
+        context.emit(role.name, "ScaledDown", tasks=format_tasks(role.name, going), size=size)
+        tasks = _drop(tasks, role.name, set(going), context, settled)
     added = sorted(wanted.difference(task.index for task in tasks))
     if added:
-        tasks = sorted([*tasks, *(_new_task(scene, role.name, i) for i in added)], key=lambda task: task.index)
+        tasks = sorted([*tasks, *(_new_task(context, role.name, i) for i in added)], key=lambda task: task.index)
         if is_told:
-            scene.emit(role.name, "ScaledUp", tasks=named(role.name, added), size=size)
+            context.emit(role.name, "ScaledUp", tasks=format_tasks(role.name, added), size=size)
     if len(tasks) == len(role.tasks) and all(a is b for a, b in zip(tasks, role.tasks, strict=True)):
         return role
     return replace(role, tasks=tuple(tasks))
 
 
-def _resized_slots(role: RoleState, size: CompletionsSize, scene: Scene, settled: dict[str, Why]) -> RoleState:
-    wanted = slots_wanted(role, size, scene.sizes.get(role.name, 0))
+def _resized_slots(
+    role: RoleState, size: CompletionsSize, context: PassContext, settled: dict[str, SettledReason]
+) -> RoleState:
+    wanted = slots_wanted(role, size, context.sizes.get(role.name, 0))
     staying = {task.index for task in wanted}
     going = {task.index for task in role.tasks if task.index not in staying}
     if going:
-        scene.emit(role.name, "ScaledDown.Unindexed", tasks=named(role.name, going), size=len(wanted))
-        _drop(list(role.tasks), role.name, going, scene, settled)
+        context.emit(role.name, "ScaledDown.Unindexed", tasks=format_tasks(role.name, going), size=len(wanted))
+        _drop(list(role.tasks), role.name, going, context, settled)
     if len(wanted) == len(role.tasks) and not going:
         return role
     return replace(role, tasks=tuple(wanted))
 
 
-def _wanted(role: RoleState, staying: set[int], size: int) -> set[int]:
+def _wanted_indexes(role: RoleState, staying: set[int], size: int) -> set[int]:
     """The indexes that should have a task: those that stay, then the lowest others.
 
     A gap in the entries can only be a task a compact ledger had nothing to say about; it comes before an index that
@@ -179,60 +183,62 @@ def _wanted(role: RoleState, staying: set[int], size: int) -> set[int]:
     return wanted
 
 
-def victims(spec: Role | None, role: RoleState, scene: Scene, count: int) -> list[int]:
+def victims(spec: Role | None, role: RoleState, context: PassContext, count: int) -> list[int]:
     """Which `count` of the role's tasks go, in the order of the shrink policy; spared ones last."""
     tasks = [task for task in role.tasks if not task.dropped]
     if spec is None:
         return [task.index for task in tasks]
-    chosen = scene.job.policies.shrink.victims
-    if chosen is Victims.HIGHEST:
+    chosen = context.job.policies.shrink.victims
+    if chosen is VictimOrder.HIGHEST:
         size = len(tasks) - count
         return [task.index for task in tasks if task.index >= size]
     if count <= 0:
         return []
-    crowds = Counter(body.node for (name, _), body in scene.bodies.items() if name == role.name and body.node)
+    crowds = Counter(pod.node for (name, _), pod in context.pods.items() if name == role.name and pod.node)
 
     def first_to_go(task: TaskState) -> tuple[object, ...]:
         order: tuple[object, ...] = ()
-        body = scene.bodies.get((role.name, task.index))
-        if chosen is Victims.NAMED:
+        pod = context.pods.get((role.name, task.index))
+        if chosen is VictimOrder.NAMED:
             order = (spec.victims.index(task.index) if task.index in spec.victims else len(spec.victims),)
-        elif chosen is Victims.PENDING_FIRST:
-            order = (task.is_done or (body is not None and body.phase is Phase.RUNNING),)
-        elif chosen is Victims.RANKED:
-            order = reluctance(body, crowds.get(body.node, 0) if body is not None else 0)
-        return (task.index in spec.spared, *order, -task.index)
+        elif chosen is VictimOrder.PENDING_FIRST:
+            order = (task.is_done or (pod is not None and pod.phase is PodPhase.RUNNING),)
+        elif chosen is VictimOrder.RANKED:
+            order = deletion_rank(pod, crowds.get(pod.node, 0) if pod is not None else 0)
+        return (task.index in spec.protected, *order, -task.index)
 
     return sorted(task.index for task in sorted(tasks, key=first_to_go)[:count])
 
 
-def _without_dropped_tail(role: RoleState, wanted: set[int], scene: Scene) -> list[TaskState]:
+def _without_dropped_tail(role: RoleState, wanted: set[int], context: PassContext) -> list[TaskState]:
     """Dropped tasks that are done leave from the tail, so that positions below stay what they were."""
     tasks = list(role.tasks)
     while tasks and tasks[-1].dropped and tasks[-1].is_done and tasks[-1].index not in wanted:
-        scene.tell(NoticeKind.TASK_REMOVED, role.name, tasks.pop())
+        context.notify(NoticeKind.TASK_REMOVED, role.name, tasks.pop())
     return tasks
 
 
-def _replaced(task: TaskState, role: str, scene: Scene) -> TaskState:
+def _replaced(task: TaskState, role: str, context: PassContext) -> TaskState:
     """A wanted index whose task was dropped gets a new one, once the old one is done."""
     if not (task.dropped and task.is_done):
         return task
-    scene.tell(NoticeKind.TASK_REMOVED, role, task)
-    scene.emit(f"{role}-{task.index}", "TaskReplaced", task=f"{role}-{task.index}")
-    return _new_task(scene, role, task.index)
+    context.notify(NoticeKind.TASK_REMOVED, role, task)
+    context.emit(f"{role}-{task.index}", "TaskReplaced", task=f"{role}-{task.index}")
+    return _new_task(context, role, task.index)
 
 
-def _drop(tasks: list[TaskState], role: str, going: set[int], scene: Scene, settled: dict[str, Why]) -> list[TaskState]:
-    shrink = scene.job.policies.shrink
+def _drop(
+    tasks: list[TaskState], role: str, going: set[int], context: PassContext, settled: dict[str, SettledReason]
+) -> list[TaskState]:
+    shrink = context.job.policies.shrink
     if shrink.mark is DropMark.LEDGER:
-        return [_dropped(task, scene) if task.index in going else task for task in tasks]
+        return [_dropped(task, context) if task.index in going else task for task in tasks]
     for index in going:
-        body = scene.bodies.get((role, index))
-        if body is not None:
-            settled[body.uid] = Why(role, index, "dropped")
+        pod = context.pods.get((role, index))
+        if pod is not None:
+            settled[pod.uid] = SettledReason(role, index, "dropped")
     last_kept = max((task.index for task in tasks if task.index not in going), default=-1)
-    if scene.job.policies.embodiment.names is Names.RANDOM:
+    if context.job.policies.pod_policy.names is PodNames.RANDOM:
         last_kept = -1  # a slot is no place anybody would look for
     return [
         task if task.index not in going else TaskState(task.index, stage=Stage.DONE, dropped=True)
@@ -241,38 +247,38 @@ def _drop(tasks: list[TaskState], role: str, going: set[int], scene: Scene, sett
     ]
 
 
-def _dropped(task: TaskState, scene: Scene) -> TaskState:
-    scene.again = scene.again or task.is_done
-    task = replace(task.judged(scene.job.policies.shrink.outcome), dropped=True)
+def _dropped(task: TaskState, context: PassContext) -> TaskState:
+    context.requeue = context.requeue or task.is_done
+    task = replace(task.with_outcome(context.job.policies.shrink.outcome), dropped=True)
     if Stage.PREPARING <= task.stage <= Stage.RUNNING:
-        return task.at(Stage.CLOSING, scene.stamp)
+        return task.at(Stage.CLOSING, context.stamp)
     return task
 
 
-def _settle(state: JobState, settled: dict[str, Why], scene: Scene) -> JobState:
+def _settle(state: JobState, settled: dict[str, SettledReason], context: PassContext) -> JobState:
     """Bodies of dropped tasks raise nothing from here on."""
     if not settled:
         return state
     for uid, why in settled.items():
-        body = scene.bodies.get((why.role, why.index))
-        if body is not None and body.uid == uid:
-            del scene.bodies[(why.role, why.index)]
-            scene.doomed.append(body)
+        pod = context.pods.get((why.role, why.index))
+        if pod is not None and pod.uid == uid:
+            del context.pods[(why.role, why.index)]
+            context.settled_pods.append(pod)
     return state.settle(settled)
 
 
-def _new_task(scene: Scene, role: str, index: int) -> TaskState:
-    if scene.job.policies.embodiment.memory is not Memory.RECORD:
+def _new_task(context: PassContext, role: str, index: int) -> TaskState:
+    if context.job.policies.pod_policy.memory is not Memory.RECORD:
         return TaskState(index)
-    now = scene.stamp
-    instance = _instance(scene, role, index)
+    now = context.stamp
+    instance = _instance(context, role, index)
     return TaskState(index, instance, since=now, started=now, attempt=AttemptState(started=now))
 
 
-def _instance(scene: Scene, role: str, index: int) -> str:
+def _instance(context: PassContext, role: str, index: int) -> str:
     """A uuid that depends on this pass's nonce only, so that equal inputs give equal steps."""
-    if scene.job.policies.embodiment.memory is not Memory.RECORD:
+    if context.job.policies.pod_policy.memory is not Memory.RECORD:
         return ""
-    seed = f"{scene.job.uid}/{scene.observed.nonce}/{role}/{index}".encode()
+    seed = f"{context.job.uid}/{context.observed.nonce}/{role}/{index}".encode()
     digits = blake2b(seed, digest_size=16).hexdigest()
     return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-a{digits[17:20]}-{digits[20:]}"

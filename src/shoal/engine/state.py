@@ -5,8 +5,8 @@ changed" is an identity test. They are msgspec structs rather than dataclasses b
 copies thousands of them and a struct is copied ten times as fast (`gc=False`: records hold no cycles). Times are
 whole seconds in UTC.
 
-`bare` gives the part a compact ledger stores (ranges, counters, settled bodies); what it leaves out is found again
-by looking at the bodies.
+`compact_state` gives the part a compact ledger stores (ranges, counters, settled bodies); what it leaves out is found
+again by looking at the bodies.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import msgspec
 from msgspec.structs import replace
 
 from shoal.engine.policies import Memory
-from shoal.engine.types import Action, Happening, Intent, Outcome, Stage, TaskRef
+from shoal.engine.types import Action, EventType, Intent, Outcome, Stage, TaskRef
 
 _NOTHING: Mapping[str, Any] = {}
 
@@ -50,8 +50,8 @@ class TaskState(msgspec.Struct, frozen=True, gc=False):
     completed: datetime | None = None
     dropped: bool = False  # scaled away; never cleared
     charged: int = 0  # retries that cost budget; attempt.number counts all
-    born: bool = False  # had a body in this run that nobody accounted for yet
-    given: bool = False  # gave its last body back, and has not run since
+    had_pod: bool = False  # had a body in this run that nobody accounted for yet
+    reclaimed: bool = False  # gave its last body back, and has not run since
     not_before: datetime | None = None  # a delayed retry
     attempt: AttemptState = AttemptState()
 
@@ -73,21 +73,21 @@ class TaskState(msgspec.Struct, frozen=True, gc=False):
             return self
         if stage is Stage.RUNNING:
             attempt = replace(self.attempt, ran=now)
-            return replace(self, stage=stage, since=now, attempt=attempt, ran=self.ran or now, given=False)
+            return replace(self, stage=stage, since=now, attempt=attempt, ran=self.ran or now, reclaimed=False)
         if stage is Stage.OVER:
             return replace(self, stage=stage, since=now, attempt=replace(self.attempt, completed=now))
         if stage is Stage.DONE:
             return replace(self, stage=stage, since=now, completed=now)
         return replace(self, stage=stage, since=now)
 
-    def judged(self, outcome: Outcome) -> TaskState:
+    def with_outcome(self, outcome: Outcome) -> TaskState:
         """The attempt's outcome; the first one stays."""
         if self.attempt.outcome is not None:
             return self
         return replace(self, attempt=replace(self.attempt, outcome=outcome))
 
-    def embodied(self, uid: str) -> TaskState:
-        return replace(self, born=True, attempt=replace(self.attempt, uid=uid))
+    def with_pod(self, uid: str) -> TaskState:
+        return replace(self, had_pod=True, attempt=replace(self.attempt, uid=uid))
 
     def retried(self, now: datetime, *, charged: bool, not_before: datetime | None = None) -> TaskState:
         """The next attempt, waiting for its body."""
@@ -97,23 +97,23 @@ class TaskState(msgspec.Struct, frozen=True, gc=False):
             since=now,
             completed=None,
             charged=self.charged + charged,
-            born=False,
+            had_pod=False,
             not_before=not_before,
             attempt=AttemptState(number=self.attempt.number + 1, started=now),
         )
 
-    def gave_back(self, now: datetime) -> TaskState:
+    def after_reclaim(self, now: datetime) -> TaskState:
         """The next attempt, waiting for room: its body went because others needed the place."""
-        return replace(self.retried(now, charged=False), given=True)
+        return replace(self.retried(now, charged=False), reclaimed=True)
 
-    def forgotten(self) -> TaskState:
+    def without_outcome(self) -> TaskState:
         """The same attempt without the outcome it was about to get."""
         return replace(self, attempt=replace(self.attempt, outcome=None))
 
-    def vacated(self, now: datetime) -> TaskState:
+    def without_pod(self, now: datetime) -> TaskState:
         """The same attempt without a body: an absence that means nothing."""
         return replace(
-            self, stage=Stage.WAITING, since=now, born=False, attempt=replace(self.attempt, uid=None, node=None)
+            self, stage=Stage.WAITING, since=now, had_pod=False, attempt=replace(self.attempt, uid=None, node=None)
         )
 
 
@@ -133,7 +133,7 @@ class RoleState(msgspec.Struct, frozen=True, gc=False):
         return next((task for task in self.tasks if task.index == index), None)
 
 
-class Run(msgspec.Struct, frozen=True, gc=False):
+class Run(msgspec.Struct, frozen=True, gc=False, rename={"run_owner": "anchor"}):
     """One try of the whole job. `intent` is set when it closes and says why."""
 
     number: int = 0
@@ -142,7 +142,7 @@ class Run(msgspec.Struct, frozen=True, gc=False):
     started: datetime | None = None
     ran: datetime | None = None
     completed: datetime | None = None
-    anchor: str | None = None  # uid of the object that owns the bodies
+    run_owner: str | None = None  # uid of the object that owns the bodies
     intent: Intent | None = None
     outcome: Outcome | None = None
     delay_seconds: int | None = None  # over, and the next run is decided: it opens this long after `since`
@@ -171,7 +171,7 @@ class Run(msgspec.Struct, frozen=True, gc=False):
         return replace(self, stage=stage, since=now)
 
 
-class Why(msgspec.Struct, frozen=True, gc=False):
+class SettledReason(msgspec.Struct, frozen=True, gc=False):
     """Why a subject is settled, and for which task: it can raise nothing more."""
 
     role: str
@@ -180,12 +180,12 @@ class Why(msgspec.Struct, frozen=True, gc=False):
     ok: bool | None = None
 
 
-class Due(msgspec.Struct, frozen=True, gc=False):
+class DelayedAction(msgspec.Struct, frozen=True, gc=False):
     """A reaction that waits for its time."""
 
     at: datetime
     action: Action
-    event: Happening
+    event: EventType
     role: str = ""
     index: int = -1
     uid: str = ""
@@ -216,8 +216,8 @@ class JobState(msgspec.Struct, frozen=True, gc=False):
     run: Run = Run()
     roles: tuple[RoleState, ...] = ()
     charges: Mapping[str, int] = _NOTHING  # "" for the job, else a role's name
-    settled: Mapping[str, Why] = _NOTHING  # by uid of a body, or a latch such as role:worker
-    due: Mapping[str, Due] = _NOTHING
+    settled: Mapping[str, SettledReason] = _NOTHING  # by uid of a body, or a latch such as role:worker
+    due: Mapping[str, DelayedAction] = _NOTHING
     handled: tuple[str, ...] = ()  # uids of commands whose effect is in here
     stamps: Stamps = Stamps()
     round: Round = Round()
@@ -262,7 +262,7 @@ class JobState(msgspec.Struct, frozen=True, gc=False):
     def with_charges(self, charges: Mapping[str, int]) -> JobState:
         return replace(self, charges=charges)
 
-    def settle(self, subjects: Mapping[str, Why]) -> JobState:
+    def settle(self, subjects: Mapping[str, SettledReason]) -> JobState:
         """These can raise nothing more; subjects settled before stay as they were."""
         fresh = {uid: why for uid, why in subjects.items() if uid not in self.settled}
         return replace(self, settled={**self.settled, **fresh}) if fresh else self
@@ -290,10 +290,10 @@ def _with_tasks(role: RoleState, changed: Mapping[int, TaskState] | None) -> Rol
     return replace(role, tasks=tuple([changed.get(task.index, task) for task in role.tasks]))
 
 
-def ranges(indexes: Iterable[int]) -> str:
+def format_ranges(parse_ranges: Iterable[int]) -> str:
     """Rising indexes as text: `0-3,7`."""
     spans: list[list[int]] = []
-    for index in sorted(indexes):
+    for index in sorted(parse_ranges):
         if spans and spans[-1][1] == index - 1:
             spans[-1][1] = index
         else:
@@ -301,10 +301,10 @@ def ranges(indexes: Iterable[int]) -> str:
     return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in spans)
 
 
-def named(role: str, indexes: Iterable[int]) -> str:
+def format_tasks(role: str, parse_ranges: Iterable[int]) -> str:
     """Tasks as people list them: `worker-0 to worker-3 and worker-7`."""
     parts = []
-    for span in ranges(indexes).split(","):
+    for span in format_ranges(parse_ranges).split(","):
         low, _, high = span.partition("-")
         is_pair = bool(high) and int(high) == int(low) + 1
         ends = [f"{role}-{index}" for index in (low, high) if index]
@@ -312,8 +312,10 @@ def named(role: str, indexes: Iterable[int]) -> str:
     return ", ".join(parts[:-1]) + f" and {parts[-1]}" if len(parts) > 1 else parts[0]
 
 
-def indexes(text: str, *, most: int) -> tuple[int, ...]:
-    """The indexes that `ranges` wrote. Raises ValueError where there are more than `most`, before it unfolds them."""
+def parse_ranges(text: str, *, most: int) -> tuple[int, ...]:
+    """The indexes that `format_ranges` wrote. Raises ValueError where there are more than `most`, before it unfolds
+    them.
+    """
     spans: list[range] = []
     for span in filter(None, text.split(",")):
         low, _, high = span.partition("-")
@@ -324,32 +326,35 @@ def indexes(text: str, *, most: int) -> tuple[int, ...]:
     return tuple(index for span in spans for index in span)
 
 
-def bare(state: JobState, memory: Memory) -> JobState:
+def compact_state(state: JobState, memory: Memory) -> JobState:
     """What a ledger of that memory keeps: everything for RECORD, else only tasks with something to say."""
     if memory is Memory.RECORD:
         return state
     roles = tuple(
-        replace(role, tasks=tuple(task for task in (_bare(task, memory) for task in role.tasks) if _is_notable(task)))
+        replace(
+            role,
+            tasks=tuple(task for task in (_compact_task(task, memory) for task in role.tasks) if _is_notable(task)),
+        )
         for role in state.roles
     )
     return replace(state, roles=roles)
 
 
-def _bare(task: TaskState, memory: Memory) -> TaskState:
+def _compact_task(task: TaskState, memory: Memory) -> TaskState:
     outcome = task.attempt.outcome if task.is_done else None
     return TaskState(
         task.index,
         stage=Stage.DONE if task.is_done else Stage.WAITING,
         dropped=task.dropped,
         charged=task.charged,
-        born=task.born and memory is Memory.ROSTER,
-        given=task.given,
+        had_pod=task.had_pod and memory is Memory.ROSTER,
+        reclaimed=task.reclaimed,
         not_before=task.not_before,
         attempt=AttemptState(outcome=outcome),
     )
 
 
 def _is_notable(task: TaskState) -> bool:
-    if task.is_done or task.dropped or task.born or task.given:
+    if task.is_done or task.dropped or task.had_pod or task.reclaimed:
         return True
     return task.not_before is not None or task.charged > 0

@@ -13,29 +13,29 @@ from msgspec.structs import replace
 from shoal.engine.state import JobState, RoleState, TaskState
 
 
-class News(IntEnum):
+class StateChange(IntEnum):
     """What a ledger says that an older one did not, by how much depends on it."""
 
     FACTS = 0  # stages, their times and mirrored addresses: a look at the bodies finds them again
-    BIRTHS = 1  # also uids of a new anchor and new bodies: after a crash these are adopted by their stamps
+    CREATIONS = 1  # also uids of a new anchor and new bodies: after a crash these are adopted by their stamps
     DECISIONS = 2  # an outcome, a charge, a drop, an intent
 
 
-def news(before: JobState, after: JobState) -> News:
+def state_change(before: JobState, after: JobState) -> StateChange:
     """What `after` holds that would be lost with it."""
     if before is after:
-        return News.FACTS
+        return StateChange.FACTS
     if len(before.roles) != len(after.roles) or _decided_run(before) != _decided_run(after):
-        return News.DECISIONS
+        return StateChange.DECISIONS
     roles = zip(before.roles, after.roles, strict=True)
-    told = [_news_of_role(old, new) for old, new in roles if old is not new]
-    return max((_news_of_anchor(before.run.anchor, after.run.anchor), *told))
+    told = [_diff_role(old, new) for old, new in roles if old is not new]
+    return max((_diff_run_owner(before.run.run_owner, after.run.run_owner), *told))
 
 
-def _news_of_anchor(was: str | None, now: str | None) -> News:
+def _diff_run_owner(was: str | None, now: str | None) -> StateChange:
     if was == now:
-        return News.FACTS
-    return News.BIRTHS if was is None else News.DECISIONS
+        return StateChange.FACTS
+    return StateChange.CREATIONS if was is None else StateChange.DECISIONS
 
 
 def _decided_run(state: JobState) -> tuple[object, ...]:
@@ -47,19 +47,19 @@ def _decided_run(state: JobState) -> tuple[object, ...]:
     )
 
 
-def _news_of_role(old: RoleState, new: RoleState) -> News:
+def _diff_role(old: RoleState, new: RoleState) -> StateChange:
     if replace(old, tasks=()) != replace(new, tasks=()) or len(old.tasks) != len(new.tasks):
-        return News.DECISIONS
+        return StateChange.DECISIONS
     tasks = zip(old.tasks, new.tasks, strict=True)
-    return max((_news_of_task(was, now) for was, now in tasks if was is not now), default=News.FACTS)
+    return max((_diff_task(was, now) for was, now in tasks if was is not now), default=StateChange.FACTS)
 
 
-def _news_of_task(was: TaskState, now: TaskState) -> News:
+def _diff_task(was: TaskState, now: TaskState) -> StateChange:
     if _decided_task(was) != _decided_task(now):
-        return News.DECISIONS
-    if (was.uid, was.born) == (now.uid, now.born):
-        return News.FACTS
-    return News.BIRTHS if was.uid is None and now.born else News.DECISIONS
+        return StateChange.DECISIONS
+    if (was.uid, was.had_pod) == (now.uid, now.had_pod):
+        return StateChange.FACTS
+    return StateChange.CREATIONS if was.uid is None and now.had_pod else StateChange.DECISIONS
 
 
 def _decided_task(task: TaskState) -> tuple[object, ...]:

@@ -26,7 +26,7 @@ class TaskRef(msgspec.Struct, frozen=True, gc=False, order=True):
         return f"{self.role}-{self.index}"
 
 
-class Nature(Enum):
+class FailureClass(Enum):
     """What an end means for a retry. The order of the letters in a retry word is that of the members."""
 
     OK = "ok"
@@ -38,7 +38,7 @@ class Nature(Enum):
 
     @property
     def is_ok(self) -> bool:
-        return self is Nature.OK
+        return self is FailureClass.OK
 
 
 class Trigger(msgspec.Struct, frozen=True, gc=False):
@@ -72,10 +72,10 @@ class Detail(msgspec.Struct, frozen=True, gc=False):
     containers: tuple[ContainerEnd, ...] = ()
 
 
-class Outcome(msgspec.Struct, frozen=True, gc=False):
+class Outcome(msgspec.Struct, frozen=True, gc=False, rename={"failure_class": "nature"}):
     """How an attempt, a run or a job ended. Written once, never changed."""
 
-    nature: Nature
+    failure_class: FailureClass
     code: int = 0
     phrase: str = ""
     text: str = ""
@@ -86,7 +86,7 @@ class Outcome(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def is_ok(self) -> bool:
-        return self.nature is Nature.OK
+        return self.failure_class is FailureClass.OK
 
     @property
     def label(self) -> str:
@@ -100,7 +100,7 @@ class Outcome(msgspec.Struct, frozen=True, gc=False):
         return msgspec.structs.replace(self, trigger=trigger, detail=None, code=code or self.code)
 
 
-class Happening(Enum):
+class EventType(Enum):
     """Kinds of events a reaction may name. ANY stands in rules only."""
 
     TASK_PENDING = "task pending"  # only with a delay, counted from the body's creation
@@ -120,7 +120,7 @@ class Happening(Enum):
 class Event(msgspec.Struct, frozen=True, gc=False):
     """A fact nobody has dealt with yet."""
 
-    kind: Happening
+    kind: EventType
     at: datetime
     role: str = ""
     index: int = -1
@@ -167,7 +167,7 @@ class Stage(IntEnum):
     PREPARING = 2  # there, not running
     RUNNING = 3
     CLOSING = 4  # its end is decided and stored, nobody has been asked to go
-    ASKED = 5  # the delete was accepted
+    DELETION_REQUESTED = 5  # the delete was accepted
     LEAVING = 6  # has a deletion timestamp
     OVER = 7  # gone; what comes next is not decided
     DONE = 8  # final
@@ -187,7 +187,7 @@ class NoticeKind(Enum):
     JOB_RETRY = "job retry"
 
 
-class Charge(msgspec.Struct, frozen=True, gc=False):
+class BudgetCharge(msgspec.Struct, frozen=True, gc=False):
     """One unit taken from the budgets of a job, and what it was taken for.
 
     `cause` is the same whenever the same thing is charged, so that nothing can be charged twice unnoticed; it is empty

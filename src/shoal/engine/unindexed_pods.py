@@ -13,61 +13,63 @@ from datetime import UTC, datetime
 from msgspec.structs import replace
 
 from shoal.engine.model import Job
-from shoal.engine.observed import Body, Phase
-from shoal.engine.pass_context import Scene
-from shoal.engine.policies import CompletionsSize, Deleted, Memory, Names, Release
+from shoal.engine.observed import ObservedPod, PodPhase
+from shoal.engine.pass_context import PassContext
+from shoal.engine.policies import CompletionsSize, ExternalDeletion, Memory, PodNames, SlotRelease
 from shoal.engine.retry import settle_bodies
-from shoal.engine.state import JobState, RoleState, TaskState, Why
+from shoal.engine.state import JobState, RoleState, SettledReason, TaskState
 
 _LATE = datetime.max.replace(tzinfo=UTC)
-_PHASES = {Phase.PENDING: 0, Phase.UNKNOWN: 1}
+_PHASES = {PodPhase.PENDING: 0, PodPhase.UNKNOWN: 1}
 
 
-def seat(job: Job, state: JobState, scene: Scene) -> JobState:
+def assign_slots(job: Job, state: JobState, context: PassContext) -> JobState:
     """Each body beside a slot; those that are settled, finished with or not ours stand aside."""
-    waiting: dict[str, list[Body]] = {}
-    for body in sorted(scene.observed.bodies, key=lambda body: (body.created or _LATE, body.name)):
-        if not body.owned:
+    waiting: dict[str, list[ObservedPod]] = {}
+    for pod in sorted(context.observed.pods, key=lambda pod: (pod.created or _LATE, pod.name)):
+        if not pod.owned:
             continue
-        if body.uid in state.settled:
-            scene.doomed.append(body)
-        elif _wants_a_seat(job, body):
-            waiting.setdefault(body.role, []).append(body)
+        if pod.uid in state.settled:
+            context.settled_pods.append(pod)
+        elif _needs_slot(job, pod):
+            waiting.setdefault(pod.role, []).append(pod)
     known = {role.name for role in state.roles}
     roles = [*state.roles, *(RoleState(name) for name in waiting if name not in known)]
-    seated = tuple(_seated(role, waiting.get(role.name, []), scene) for role in roles)
+    seated = tuple(_assign_role_slots(role, waiting.get(role.name, []), context) for role in roles)
     if len(seated) == len(state.roles) and all(a is b for a, b in zip(seated, state.roles, strict=True)):
         return state
     return replace(state, roles=seated)
 
 
-def _wants_a_seat(job: Job, body: Body) -> bool:
-    if job.policies.embodiment.memory is Memory.FINALIZER:
-        return body.finalizer or not (body.is_finished or body.leaving)  # without it the body is counted already
-    if body.is_finished:
+def _needs_slot(job: Job, pod: ObservedPod) -> bool:
+    if job.policies.pod_policy.memory is Memory.FINALIZER:
+        return pod.finalizer or not (pod.is_finished or pod.leaving)  # without it the body is counted already
+    if pod.is_finished:
         return False
-    ending = job.policies.ending
-    return not (body.leaving and ending.by_others is Deleted.NOTHING and ending.release is Release.LEAVING)
+    pod_end = job.policies.pod_end
+    return not (
+        pod.leaving and pod_end.external_deletion is ExternalDeletion.NOTHING and pod_end.release is SlotRelease.LEAVING
+    )
 
 
-def _seated(role: RoleState, bodies: list[Body], scene: Scene) -> RoleState:
+def _assign_role_slots(role: RoleState, bodies: list[ObservedPod], context: PassContext) -> RoleState:
     slots = {task.index: task for task in role.tasks}
     owner = {task.uid: task.index for task in role.tasks if task.uid is not None}
-    present = {body.uid for body in bodies}
+    present = {pod.uid for pod in bodies}
     held = {index for uid, index in owner.items() if uid in present}
-    for body in bodies:
-        index = owner.get(body.uid, body.index)
+    for pod in bodies:
+        index = owner.get(pod.uid, pod.index)
         if index is None:
             index = next((t.index for t in role.tasks if _is_free(t, held)), None)
         if index is None:
             index = max(slots, default=-1) + 1
         is_over = index in slots and slots[index].is_done
-        if (role.name, index) in scene.bodies or (is_over and not body.is_finished):
-            scene.strays.append(body)  # a second body of one index
+        if (role.name, index) in context.pods or (is_over and not pod.is_finished):
+            context.strays.append(pod)  # a second body of one index
             continue
         held.add(index)
         slots.setdefault(index, TaskState(index))
-        scene.bodies[(role.name, index)] = body
+        context.pods[(role.name, index)] = pod
     if len(slots) == len(role.tasks):
         return role
     return replace(role, tasks=tuple(slots[index] for index in sorted(slots)))
@@ -77,26 +79,26 @@ def _is_free(task: TaskState, held: set[int]) -> bool:
     return task.index not in held and not task.is_done and not task.dropped
 
 
-def reluctance(body: Body | None, crowd: int = 0) -> tuple[object, ...]:
+def deletion_rank(pod: ObservedPod | None, crowd: int = 0) -> tuple[object, ...]:
     """How late a ReplicaSet sends this member away: unassigned, not running, not ready, cheap, crowded, young first.
 
     `crowd` is how many members share its node.
     """
-    if body is None:
+    if pod is None:
         return (False, 0, False, 0, 0, 0.0, 0, 0.0)
     return (
-        bool(body.node),
-        _PHASES.get(body.phase, 2),
-        body.ready,
-        body.deletion_cost,
+        bool(pod.node),
+        _PHASES.get(pod.phase, 2),
+        pod.ready,
+        pod.deletion_cost,
         -crowd,
-        _youth(body.ready_since),
-        -body.restarts,
-        _youth(body.created),
+        _age_rank(pod.ready_since),
+        -pod.restarts,
+        _age_rank(pod.created),
     )
 
 
-def _youth(moment: datetime | None) -> float:
+def _age_rank(moment: datetime | None) -> float:
     """Later is smaller; a time nobody wrote down is the latest."""
     return -moment.timestamp() if moment is not None else float("-inf")
 
@@ -116,25 +118,25 @@ def slots_wanted(role: RoleState, size: CompletionsSize, open_slots: int) -> lis
     return sorted([*done, *living], key=lambda task: task.index)
 
 
-def count_done(job: Job, state: JobState, scene: Scene) -> JobState:
+def count_done(job: Job, state: JobState, context: PassContext) -> JobState:
     """Where slots are counts, ends that stand go into the counters and leave their slots."""
     size = job.policies.size
-    is_counted = job.policies.embodiment.names is Names.RANDOM and not (
+    is_counted = job.policies.pod_policy.names is PodNames.RANDOM and not (
         isinstance(size, CompletionsSize) and size.indexed
     )
     if not is_counted or not any(task.is_done for role in state.roles for task in role.tasks):
         return state
-    settled: dict[str, Why] = {}
+    settled: dict[str, SettledReason] = {}
     roles = []
     for role in state.roles:
         done = [task for task in role.tasks if task.is_done and task.outcome is not None]
         good = sum(1 for task in done if task.outcome is not None and task.outcome.is_ok)
         for task in done:
-            body = scene.bodies.get((role.name, task.index))
-            if body is not None and task.outcome is not None:
-                settled[body.uid] = Why(role.name, task.index, "counted", task.outcome.is_ok)
+            pod = context.pods.get((role.name, task.index))
+            if pod is not None and task.outcome is not None:
+                settled[pod.uid] = SettledReason(role.name, task.index, "counted", task.outcome.is_ok)
         living = tuple(task for task in role.tasks if not task.is_done)
         counts = {"ok_count": role.ok_count + good, "bad_count": role.bad_count + len(done) - good}
         roles.append(replace(role, tasks=living, **counts) if done else role)
-    scene.again = True
-    return settle_bodies(replace(state, roles=tuple(roles)), scene, settled)
+    context.requeue = True
+    return settle_bodies(replace(state, roles=tuple(roles)), context, settled)

@@ -11,18 +11,18 @@ from datetime import datetime, timedelta
 
 from shoal.engine.limits import deadline
 from shoal.engine.model import Job
-from shoal.engine.observed import Phase
-from shoal.engine.pass_context import Scene
+from shoal.engine.observed import PodPhase
+from shoal.engine.pass_context import PassContext
 from shoal.engine.plan_writes import force_due, ttl_due
 from shoal.engine.policies import Reaction
 from shoal.engine.reactions import is_excused
 from shoal.engine.retry_spacing import run_created_from, task_created_from
 from shoal.engine.state import JobState
-from shoal.engine.types import Happening, Stage
+from shoal.engine.types import EventType, Stage
 
 
-def wake(job: Job, state: JobState, scene: Scene) -> datetime | None:
-    ahead = [moment for moment in _moments(job, state, scene) if moment > scene.now]
+def next_wakeup(job: Job, state: JobState, context: PassContext) -> datetime | None:
+    ahead = [moment for moment in _wakeup_times(job, state, context) if moment > context.now]
     return _rounded_up(min(ahead)) if ahead else None
 
 
@@ -31,20 +31,20 @@ def _rounded_up(moment: datetime) -> datetime:
     return whole if whole == moment else whole + timedelta(seconds=1)
 
 
-def _moments(job: Job, state: JobState, scene: Scene) -> Iterator[datetime]:
+def _wakeup_times(job: Job, state: JobState, context: PassContext) -> Iterator[datetime]:
     for found in (deadline(job, state), ttl_due(job, state), _next_run(state)):
         if found is not None:
             yield found
     for due in state.due.values():
         yield due.at
-    for body in scene.observed.bodies:
-        if body.leaving and body.owned:
-            forced = force_due(state, body)
+    for pod in context.observed.pods:
+        if pod.leaving and pod.owned:
+            forced = force_due(state, pod)
             if forced is not None:
                 yield forced
     if state.run.is_open:
         yield from _of_tasks(job, state)
-        yield from _of_pending(job, state, scene)
+        yield from _of_pending(job, state, context)
 
 
 def _next_run(state: JobState) -> datetime | None:
@@ -73,18 +73,18 @@ def _of_tasks(job: Job, state: JobState) -> Iterator[datetime]:
                     yield created_from
 
 
-def _of_pending(job: Job, state: JobState, scene: Scene) -> Iterator[datetime]:
+def _of_pending(job: Job, state: JobState, context: PassContext) -> Iterator[datetime]:
     """Bodies a reaction gives a certain time to stop being pending."""
     reactions = {role.name: [*role.reactions, *job.policies.reactions] for role in job.roles}
-    if not any(_waits(reaction) for several in reactions.values() for reaction in several):
+    if not any(_has_delay(reaction) for several in reactions.values() for reaction in several):
         return
-    for (role, index), body in scene.bodies.items():
-        if body.phase is Phase.PENDING and body.created is not None and not is_excused(state, role, index):
+    for (role, index), pod in context.pods.items():
+        if pod.phase is PodPhase.PENDING and pod.created is not None and not is_excused(state, role, index):
             for reaction in reactions.get(role, ()):
-                if _waits(reaction):
-                    yield body.created + timedelta(seconds=reaction.after_seconds)
+                if _has_delay(reaction):
+                    yield pod.created + timedelta(seconds=reaction.after_seconds)
 
 
-def _waits(reaction: Reaction) -> bool:
-    is_meant = Happening.TASK_PENDING in reaction.events or Happening.ANY in reaction.events
+def _has_delay(reaction: Reaction) -> bool:
+    is_meant = EventType.TASK_PENDING in reaction.events or EventType.ANY in reaction.events
     return bool(reaction.after_seconds) and is_meant

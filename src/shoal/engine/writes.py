@@ -15,15 +15,15 @@ import msgspec
 from shoal.engine.observed import Target
 from shoal.engine.policies import Propagation
 from shoal.engine.state import JobState
-from shoal.engine.state_diff import News
-from shoal.engine.types import Charge, Notice, Notification, TaskRef
+from shoal.engine.state_diff import StateChange
+from shoal.engine.types import BudgetCharge, Notice, Notification, TaskRef
 
 
-class Setting(msgspec.Struct, frozen=True, gc=False):
+class BuildContext(msgspec.Struct, frozen=True, gc=False):
     """What is true for everything dressed in one pass. The same object is shared by all writes of a step."""
 
     run: int = 0
-    anchor: str = ""  # uid of the run's anchor
+    run_owner: str = ""  # uid of the run's anchor
     sizes: Mapping[str, int] = {}
     charged: int = 0  # the job's own charges so far
     resumed: bool = False  # the job has been held before
@@ -35,7 +35,7 @@ class Create(msgspec.Struct, frozen=True, gc=False):
     """Make the body of a task, or the anchor. Answered by Created or Refused."""
 
     target: Target
-    setting: Setting
+    build_context: BuildContext
     attempt: int = 0
     instance: str = ""  # of the task
     role_instance: str = ""
@@ -47,7 +47,7 @@ class Apply(msgspec.Struct, frozen=True, gc=False):
     """Bring a group or companion to its setting; the object carries the digest afterwards."""
 
     target: Target
-    setting: Setting
+    build_context: BuildContext
     digest: str = ""
 
 
@@ -71,29 +71,29 @@ class Mark(msgspec.Struct, frozen=True, gc=False):
     uid: str
 
 
-class Free(msgspec.Struct, frozen=True, gc=False):
+class RemoveFinalizer(msgspec.Struct, frozen=True, gc=False):
     """Take our finalizer off a body that is counted."""
 
     target: TaskRef
     uid: str
 
 
-class PatchBody(msgspec.Struct, frozen=True, gc=False):
+class PatchPod(msgspec.Struct, frozen=True, gc=False):
     """A guard's decoration."""
 
     uid: str
     patch: Mapping[str, Any]
 
 
-Write = Create | Apply | Delete | Mark | Free | PatchBody
+Write = Create | Apply | Delete | Mark | RemoveFinalizer | PatchPod
 
 
-class Door(msgspec.Struct, frozen=True, gc=False):
+class GateStatus(msgspec.Struct, frozen=True, gc=False):
     """Whether a role may get bodies now, and the sentence why not."""
 
     role: str
     open: bool = True
-    sentence: str = ""
+    message: str = ""
     reason: str = ""  # of an Event that tells of it; '': nobody needs one
     topic: str = ""  # an Event with another sentence about the same topic is not news; '': the sentence itself
 
@@ -102,20 +102,20 @@ class Step(msgspec.Struct, frozen=True, gc=False):
     """What one pass decided.
 
     Execute in this order: tell `notices`; store `state` in one conditional write if it is not the ledger you passed
-    in; execute `writes`, collecting receipts; publish status and `sentences`. With receipts, or if `again`, pass
+    in; execute `writes`, collecting receipts; publish status and `sentences`. With receipts, or if `requeue`, pass
     once more at once; else when something changes, or at `wake_at`. A refused create is asked for again by the pass
     after a back-off.
 
-    `news` says what would be lost with the new ledger. Facts may wait for the next ledger, at the price of a status
-    that is a stage behind; births may wait a moment, if their receipts are given again until they are stored.
+    `state_change` says what would be lost with the new ledger. Facts may wait for the next ledger, at the price of a
+    status that is a stage behind; births may wait a moment, if their receipts are given again until they are stored.
     """
 
     state: JobState
     notices: tuple[Notice, ...] = ()
     writes: tuple[Write, ...] = ()
     notifications: tuple[Notification, ...] = ()
-    doors: tuple[Door, ...] = ()
+    gate_statuses: tuple[GateStatus, ...] = ()
     wake_at: datetime | None = None
-    again: bool = False
-    news: News = News.FACTS
-    charges: tuple[Charge, ...] = ()  # why counters of the ledger rose; nobody needs to act on it
+    requeue: bool = False
+    state_change: StateChange = StateChange.FACTS
+    charges: tuple[BudgetCharge, ...] = ()  # why counters of the ledger rose; nobody needs to act on it

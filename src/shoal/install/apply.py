@@ -15,7 +15,7 @@ from shoal.controller_runtime.crd_installer import MANAGER, DiscoveryCluster, ap
 from shoal.controller_runtime.labels import INSTANCE, PART_OF
 from shoal.dialects import NAMES, gang_backends, load
 from shoal.dialects.gang_backends.delegate import has_gangs
-from shoal.install.manifests import DIALECTS, SCHEDULERS, Options, definitions, render, scheduler_definitions
+from shoal.install.manifests import DIALECTS, SCHEDULERS, InstallOptions, definitions, render, scheduler_definitions
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import CUSTOM_RESOURCE_DEFINITION, NAMESPACE, Kind
 from shoal.kube.objects import Obj, at_path, labels_of, name_of, namespace_of
@@ -28,7 +28,7 @@ class NotInstalled(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Applied:
+class ApplyResult:
     """What became of one object."""
 
     kind: str
@@ -41,24 +41,24 @@ class Applied:
         return f"{told}: {self.remark}" if self.remark else told
 
 
-Progress = Callable[[Applied], None]
+Progress = Callable[[ApplyResult], None]
 
 
 # --- installing ----------------------------------------------------------------------------------------------------
 
 
-async def install(cluster: DiscoveryCluster, options: Options, tell: Progress, *, dry_run: bool = False) -> None:
+async def install(cluster: DiscoveryCluster, options: InstallOptions, tell: Progress, *, dry_run: bool = False) -> None:
     plain: list[str] = []
     for name in options.dialects:
         for definition in definitions((name,)):
             status = status_model_of(load(name), definition)
             standing = await apply_crd(cluster, definition, status=status, dry_run=dry_run)
-            tell(Applied("CustomResourceDefinition", standing.name, standing.action, standing.remark))
+            tell(ApplyResult("CustomResourceDefinition", standing.name, standing.action, standing.remark))
             if not standing.has_status and standing.name == load(name).kind.resource:
                 plain.append(name)
     for definition in scheduler_definitions() if options.scheduler else ():
         standing = await apply_crd(cluster, definition, dry_run=dry_run)
-        tell(Applied("CustomResourceDefinition", standing.name, standing.action, standing.remark))
+        tell(ApplyResult("CustomResourceDefinition", standing.name, standing.action, standing.remark))
     options = replace(options, plainStatus=tuple(plain), gangScheduler=await _gang_scheduler(cluster, options, tell))
     wanted = render(options)
     for other in await _other_schedulers(cluster, options) if options.scheduler else ():
@@ -69,16 +69,16 @@ async def install(cluster: DiscoveryCluster, options: Options, tell: Progress, *
         tell(await _remove(cluster, obj, dry_run=dry_run))
 
 
-async def _gang_scheduler(cluster: DiscoveryCluster, options: Options, tell: Progress) -> str:
+async def _gang_scheduler(cluster: DiscoveryCluster, options: InstallOptions, tell: Progress) -> str:
     """Settled here, because the operator is given the rights on one of them only."""
     if not any(has_gangs(load(name)) for name in options.dialects):
         return gang_backends.NAMES[0] if options.gangScheduler == AUTO else options.gangScheduler
     chosen = await choose(cluster, options.gangScheduler)
-    tell(Applied("gang scheduler", chosen.backend.name, "chosen", chosen.why))
+    tell(ApplyResult("gang scheduler", chosen.backend.name, "chosen", chosen.why))
     return chosen.backend.name
 
 
-async def _other_schedulers(cluster: DiscoveryCluster, options: Options) -> list[Applied]:
+async def _other_schedulers(cluster: DiscoveryCluster, options: InstallOptions) -> list[ApplyResult]:
     """Of other namespaces: one of them works, and this one waits."""
     kind = await cluster.find_kind("apps/v1", "Deployment")
     assert kind is not None  # every cluster that runs an operator has it
@@ -88,13 +88,13 @@ async def _other_schedulers(cluster: DiscoveryCluster, options: Options) -> list
         "other works: let one remain; installing again without --scheduler takes the other away"
     )
     return [
-        Applied("Deployment", f"{namespace_of(each)}/{name_of(each)}", "is a scheduler too", why)
+        ApplyResult("Deployment", f"{namespace_of(each)}/{name_of(each)}", "is a scheduler too", why)
         for each in found
         if namespace_of(each) != options.namespace
     ]
 
 
-async def _apply(cluster: DiscoveryCluster, obj: Obj, *, dry_run: bool) -> Applied:
+async def _apply(cluster: DiscoveryCluster, obj: Obj, *, dry_run: bool) -> ApplyResult:
     kind = await _kind(cluster, obj)
     if kind is None:
         raise NotInstalled(
@@ -104,7 +104,7 @@ async def _apply(cluster: DiscoveryCluster, obj: Obj, *, dry_run: bool) -> Appli
     name, namespace = name_of(obj), namespace_of(obj)
     before = await _existing(cluster, kind, obj)
     if before is not None and before["kind"] == "Namespace" and labels_of(before).get(PART_OF) != "shoal":
-        return Applied("Namespace", name, "left alone", "it was there before")
+        return ApplyResult("Namespace", name, "left alone", "it was there before")
     try:
         after = await cluster.patch(
             kind, name, namespace,
@@ -112,21 +112,21 @@ async def _apply(cluster: DiscoveryCluster, obj: Obj, *, dry_run: bool) -> Appli
         )  # fmt: skip
     except ApiError as refused:
         if dry_run and refused.code == 404 and namespace:  # the namespace itself is only being tried out
-            return Applied(kind.kind, name, "created", "not checked: its namespace is not there yet")
+            return ApplyResult(kind.kind, name, "created", "not checked: its namespace is not there yet")
         raise
     same = before is not None and before["metadata"]["resourceVersion"] == after["metadata"]["resourceVersion"]
-    return Applied(kind.kind, name, "created" if before is None else "unchanged" if same else "configured")
+    return ApplyResult(kind.kind, name, "created" if before is None else "unchanged" if same else "configured")
 
 
 # --- removing ------------------------------------------------------------------------------------------------------
 
 
 async def uninstall(
-    cluster: DiscoveryCluster, options: Options, tell: Progress, *, crds: bool = False, dry_run: bool = False
+    cluster: DiscoveryCluster, options: InstallOptions, tell: Progress, *, crds: bool = False, dry_run: bool = False
 ) -> None:
     """Everything that carries the name of this installation, the operator first. Kinds and jobs stay without `crds`."""
-    found = await _ours(cluster, options)
-    options = replace(options, dialects=tuple(dict.fromkeys((*options.dialects, *_languages(found)))))
+    found = await _installed_objects(cluster, options)
+    options = replace(options, dialects=tuple(dict.fromkeys((*options.dialects, *_installed_dialects(found)))))
     for obj in reversed(found):
         if obj["kind"] != "Namespace":
             tell(await _remove(cluster, obj, dry_run=dry_run))
@@ -138,41 +138,41 @@ async def uninstall(
             tell(await _remove_namespace(cluster, obj, options, are_jobs_gone=crds, dry_run=dry_run))
 
 
-def _languages(found: Iterable[Obj]) -> list[str]:
+def _installed_dialects(found: Iterable[Obj]) -> list[str]:
     """Which languages an installation serves, as it was told itself."""
     containers = [each for obj in found for each in at_path(obj, "spec", "template", "spec", "containers", default=())]
     said = {each["name"]: each.get("value") or "" for container in containers for each in container.get("env") or ()}
     return [name for name in said.get(DIALECTS, "").split(",") if name in NAMES]
 
 
-async def _remove_definition(cluster: DiscoveryCluster, name: str, *, dry_run: bool) -> Applied:
+async def _remove_definition(cluster: DiscoveryCluster, name: str, *, dry_run: bool) -> ApplyResult:
     try:
         found = await cluster.get(CUSTOM_RESOURCE_DEFINITION, name)
     except ApiError as refused:
         if refused.code == 404:
-            return Applied("CustomResourceDefinition", name, "kept", "it was not there")
+            return ApplyResult("CustomResourceDefinition", name, "kept", "it was not there")
         raise
     if labels_of(found).get(PART_OF) != "shoal":
-        return Applied("CustomResourceDefinition", name, "left alone", "it was made by somebody else")
+        return ApplyResult("CustomResourceDefinition", name, "left alone", "it was made by somebody else")
     return await _remove(cluster, {**found, "kind": "CustomResourceDefinition"}, dry_run=dry_run)
 
 
 async def _remove_namespace(
-    cluster: DiscoveryCluster, obj: Obj, options: Options, *, are_jobs_gone: bool, dry_run: bool
-) -> Applied:
+    cluster: DiscoveryCluster, obj: Obj, options: InstallOptions, *, are_jobs_gone: bool, dry_run: bool
+) -> ApplyResult:
     """A namespace takes everything in it along, so it stays while jobs live there."""
     name = name_of(obj)
     for dialect in () if are_jobs_gone else map(load, options.dialects):
         try:
             if (await cluster.list(dialect.kind, name, limit=1)).items:
-                return Applied("Namespace", name, "kept", f"there are {dialect.kind.plural} in it")
+                return ApplyResult("Namespace", name, "kept", f"there are {dialect.kind.plural} in it")
         except ApiError as refused:
             if refused.code != 404:
                 raise
     return await _remove(cluster, obj, dry_run=dry_run)
 
 
-async def _remove(cluster: DiscoveryCluster, obj: Obj, *, dry_run: bool) -> Applied:
+async def _remove(cluster: DiscoveryCluster, obj: Obj, *, dry_run: bool) -> ApplyResult:
     kind = await _kind(cluster, obj)
     assert kind is not None  # it was found under it
     how = DeleteOptions(propagation=DeletionPropagation.BACKGROUND, dry_run=dry_run)
@@ -181,20 +181,20 @@ async def _remove(cluster: DiscoveryCluster, obj: Obj, *, dry_run: bool) -> Appl
     except ApiError as refused:
         if refused.code != 404:
             raise
-    return Applied(kind.kind, name_of(obj), "deleted")
+    return ApplyResult(kind.kind, name_of(obj), "deleted")
 
 
 # --- finding -------------------------------------------------------------------------------------------------------
 
 
-async def _surplus(cluster: DiscoveryCluster, options: Options, wanted: Iterable[Obj]) -> list[Obj]:
+async def _surplus(cluster: DiscoveryCluster, options: InstallOptions, wanted: Iterable[Obj]) -> list[Obj]:
     """Of an earlier installation under this name; a namespace is never surplus."""
     kept = {_identity(obj) for obj in wanted}
-    found = await _ours(cluster, options)
+    found = await _installed_objects(cluster, options)
     return [obj for obj in reversed(found) if obj["kind"] != "Namespace" and _identity(obj) not in kept]
 
 
-async def _ours(cluster: DiscoveryCluster, options: Options) -> list[Obj]:
+async def _installed_objects(cluster: DiscoveryCluster, options: InstallOptions) -> list[Obj]:
     """In the order in which they are applied, wherever in the cluster they are."""
     found: list[Obj] = []
     labels = f"{PART_OF}=shoal,{INSTANCE}={options.name}"
@@ -207,8 +207,8 @@ async def _ours(cluster: DiscoveryCluster, options: Options) -> list[Obj]:
 async def _kinds(cluster: DiscoveryCluster) -> list[Kind]:
     """Of everything that could have been installed, as far as this cluster knows it."""
     anything = [
-        *render(Options(webhook=True, serviceMonitor=True)),
-        *render(Options(watchNamespace="anywhere", createNamespace=False)),
+        *render(InstallOptions(webhook=True, serviceMonitor=True)),
+        *render(InstallOptions(watchNamespace="anywhere", createNamespace=False)),
     ]
     wanted = dict.fromkeys((obj["apiVersion"], obj["kind"]) for obj in anything)
     found = [await cluster.find_kind(api_version, kind) for api_version, kind in wanted]

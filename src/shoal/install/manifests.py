@@ -15,24 +15,24 @@ from typing import Any
 from shoal import __version__
 from shoal.controller_runtime.labels import CLASS_LABEL, INSTANCE, PART_OF, with_install_labels
 from shoal.controller_runtime.rights import lease_permissions, policy_rules
-from shoal.dialects import NAMES, UNASKED, load
+from shoal.dialects import DEFAULT, NAMES, load
 from shoal.dialects.dialect import definitions_of
 from shoal.dialects.gang_backends import backend
-from shoal.dialects.gang_backends.delegate import handed, has_gangs, without_groups
+from shoal.dialects.gang_backends.delegate import has_gangs, with_backend, without_groups
 from shoal.dialects.redaction import without_secrets
 from shoal.kube.kinds import Kind
 from shoal.kube.objects import Obj
 from shoal.operator.rbac import (
     group_rights,
     job_rights,
-    neighbour_rights,
     placing_rights,
     secret_rights,
+    validation_rights,
     webhook_rights,
 )
 from shoal.scheduler.api import pod_groups
 from shoal.scheduler.api.hypernodes import hypernode_definition
-from shoal.scheduler.rbac import queue_rights, rival_rights, scheduler_rights
+from shoal.scheduler.rbac import conflict_rights, queue_rights, scheduler_rights
 
 _VARIABLES = "SHOAL_OPERATOR_"
 DIALECTS = f"{_VARIABLES}DIALECTS"  # says in a Deployment which languages it serves
@@ -48,7 +48,7 @@ NO_IMAGE = f"image.invalid/shoal:{__version__}"
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class InstallOptions:
     """What may be chosen. The fields have the names of the chart's values."""
 
     name: str = "shoal"
@@ -56,7 +56,7 @@ class Options:
     image: str = NO_IMAGE
     replicas: int = 2
     shards: int = 1
-    dialects: tuple[str, ...] = field(default=UNASKED)
+    dialects: tuple[str, ...] = field(default=DEFAULT)
     watchNamespace: str = ""  # noqa: N815 - the chart's spelling; '': all namespaces
     jobClass: str = ""  # noqa: N815
     webhook: bool = False
@@ -88,7 +88,7 @@ def _labels(selection: Mapping[str, str]) -> dict[str, str]:
     return {**selection, PART_OF: "shoal", "app.kubernetes.io/version": __version__}
 
 
-def usual_name(namespace: str = "", job_class: str = "") -> str:
+def default_name(namespace: str = "", job_class: str = "") -> str:
     """Of an installation; what it serves alone is part of it, so that neighbours have Leases of their own."""
     words = re.sub(r"[^a-z0-9]+", "-", "-".join(("shoal", namespace, job_class)).lower())
     return words[:LONGEST_NAME].strip("-")
@@ -104,12 +104,12 @@ def scheduler_definitions() -> list[Obj]:
     return [with_install_labels(each) for each in (*pod_groups.definitions(), hypernode_definition())]
 
 
-def render(options: Options) -> list[Obj]:
+def render(options: InstallOptions) -> list[Obj]:
     """Everything but the CRDs, in order."""
     return list(_objects(options))
 
 
-def _objects(options: Options) -> Iterator[Obj]:
+def _objects(options: InstallOptions) -> Iterator[Obj]:
     if options.createNamespace:
         yield _namespace(options)
     yield _object(options, "v1", "ServiceAccount", automountServiceAccountToken=False)  # the Deployment asks for it
@@ -133,7 +133,7 @@ def _objects(options: Options) -> Iterator[Obj]:
 
 
 def _object(
-    options: Options,
+    options: InstallOptions,
     api_version: str,
     kind: str,
     name: str = "",
@@ -147,7 +147,7 @@ def _object(
     return {"apiVersion": api_version, "kind": kind, "metadata": metadata, **parts}
 
 
-def _namespace(options: Options) -> Obj:
+def _namespace(options: InstallOptions) -> Obj:
     made = _object(options, "v1", "Namespace", options.namespace, namespaced=False)
     made["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] = "restricted"
     return made
@@ -156,7 +156,7 @@ def _namespace(options: Options) -> Obj:
 # --- accounts and rights -------------------------------------------------------------------------------------------
 
 
-def _job_roles(options: Options) -> list[Obj]:
+def _job_roles(options: InstallOptions) -> list[Obj]:
     """In the whole cluster, or in the one namespace that is served."""
     wanted = _job_rules(options)
     if not options.watchNamespace:
@@ -168,7 +168,7 @@ def _job_roles(options: Options) -> list[Obj]:
     return pair
 
 
-def _job_rules(options: Options) -> list[Obj]:
+def _job_rules(options: InstallOptions) -> list[Obj]:
     """Those of every language that is served; a language whose status is a plain field patches the job itself."""
     found: list[Obj] = []
     for name in NAMES:
@@ -181,46 +181,46 @@ def _job_rules(options: Options) -> list[Obj]:
                     [right for right in job_rights([without_groups(dialect)]) if right not in secretless]
                 )
             if has_gangs(dialect) and backend(options.gangScheduler).kind is not None:
-                found += policy_rules(group_rights(handed(dialect, backend(options.gangScheduler))))
+                found += policy_rules(group_rights(with_backend(dialect, backend(options.gangScheduler))))
         if name in options.plainStatus:
             found.append({"apiGroups": [dialect.kind.group], "resources": [dialect.kind.plural], "verbs": ["patch"]})
     return found
 
 
-def _placing_roles(options: Options) -> Iterator[Obj]:
+def _placing_roles(options: InstallOptions) -> Iterator[Obj]:
     """Of schedulers that speak of objects of the whole cluster, also where one namespace is served."""
     for name in NAMES:
-        wanted = policy_rules(placing_rights([handed(load(name), backend(options.gangScheduler))]))
+        wanted = policy_rules(placing_rights([with_backend(load(name), backend(options.gangScheduler))]))
         if wanted and name in options.dialects:
             role = f"{options.name}-{name}-gangs"
             yield _role(options, "ClusterRole", role, wanted)
             yield _binding(options, "ClusterRole", role)
 
 
-def _own_roles(options: Options) -> list[Obj]:
+def _own_roles(options: InstallOptions) -> list[Obj]:
     wanted = policy_rules(lease_permissions([f"{options.name}-{shard}" for shard in range(options.shards)]))
     if options.webhook:
         wanted += policy_rules(secret_rights(f"{options.name}-webhook"))
     return [_role(options, "Role", options.name, wanted), _binding(options, "Role", options.name)]
 
 
-def _webhook_roles(options: Options) -> list[Obj]:
+def _webhook_roles(options: InstallOptions) -> list[Obj]:
     name, wanted = f"{options.name}-webhook", list(policy_rules(webhook_rights(options.name)))
     for dialect in (load(each) for each in NAMES if each in options.dialects):
         # What new jobs are checked against; queues are those of the scheduler that places the gangs.
-        checked = handed(dialect, backend(options.gangScheduler)) if has_gangs(dialect) else dialect
-        wanted += policy_rules(neighbour_rights([checked]))
+        checked = with_backend(dialect, backend(options.gangScheduler)) if has_gangs(dialect) else dialect
+        wanted += policy_rules(validation_rights([checked]))
     if options.scheduler:
         wanted += policy_rules(queue_rights(pod_groups.QUEUE))
     return [_role(options, "ClusterRole", name, wanted), _binding(options, "ClusterRole", name)]
 
 
-def _role(options: Options, kind: str, name: str, wanted: list[Obj]) -> Obj:
+def _role(options: InstallOptions, kind: str, name: str, wanted: list[Obj]) -> Obj:
     api_version = "rbac.authorization.k8s.io/v1"
     return _object(options, api_version, kind, name, namespaced=kind == "Role", rules=list(wanted))
 
 
-def _binding(options: Options, kind: str, name: str, *, account: str = "") -> Obj:
+def _binding(options: InstallOptions, kind: str, name: str, *, account: str = "") -> Obj:
     return _object(
         options, "rbac.authorization.k8s.io/v1", f"{kind}Binding", name,
         namespaced=kind == "Role",
@@ -232,7 +232,7 @@ def _binding(options: Options, kind: str, name: str, *, account: str = "") -> Ob
 # --- the operator and what surrounds it ----------------------------------------------------------------------------
 
 
-def _deployment(options: Options) -> Obj:
+def _deployment(options: InstallOptions) -> Obj:
     spread = {
         "maxSkew": 1,
         "topologyKey": "kubernetes.io/hostname",
@@ -258,7 +258,7 @@ def _deployment(options: Options) -> Obj:
     return _object(options, "apps/v1", "Deployment", spec=spec)
 
 
-def _container(options: Options) -> Obj:
+def _container(options: InstallOptions) -> Obj:
     ports = [
         {"name": "metrics", "containerPort": METRICS_PORT},
         {"name": "health", "containerPort": HEALTH_PORT},
@@ -287,7 +287,7 @@ def _container(options: Options) -> Obj:
     }
 
 
-def _environment(options: Options) -> list[Obj]:
+def _environment(options: InstallOptions) -> list[Obj]:
     variables = {
         "NAME": options.name,
         "DIALECTS": ",".join(options.dialects),
@@ -307,14 +307,14 @@ def _environment(options: Options) -> list[Obj]:
     return [{"name": f"{_VARIABLES}{key}", "value": value} for key, value in variables.items()]
 
 
-def _service(options: Options) -> Obj:
+def _service(options: InstallOptions) -> Obj:
     ports: list[Obj] = [{"name": "metrics", "port": METRICS_PORT, "targetPort": "metrics"}]
     if options.webhook:
         ports.append({"name": "webhook", "port": 443, "targetPort": "webhook"})
     return _object(options, "v1", "Service", spec={"selector": options.selection, "ports": ports})
 
 
-def _network_policy(options: Options) -> Obj:
+def _network_policy(options: InstallOptions) -> Obj:
     """In: what is served, the webhook to the API server alone where its addresses are known. Out: anything, because
     those addresses often are not."""
     pages = {"ports": [{"port": "metrics", "protocol": "TCP"}, {"port": "health", "protocol": "TCP"}]}
@@ -328,12 +328,12 @@ def _network_policy(options: Options) -> Obj:
     return _object(options, "networking.k8s.io/v1", "NetworkPolicy", spec=spec)
 
 
-def _disruption_budget(options: Options) -> Obj:
+def _disruption_budget(options: InstallOptions) -> Obj:
     spec = {"maxUnavailable": 1, "selector": {"matchLabels": options.selection}}
     return _object(options, "policy/v1", "PodDisruptionBudget", spec=spec)
 
 
-def _service_monitor(options: Options) -> Obj:
+def _service_monitor(options: InstallOptions) -> Obj:
     spec = {"selector": {"matchLabels": options.selection}, "endpoints": [{"port": "metrics"}]}
     return _object(options, "monitoring.coreos.com/v1", "ServiceMonitor", spec=spec)
 
@@ -341,20 +341,22 @@ def _service_monitor(options: Options) -> Obj:
 # --- the scheduler -------------------------------------------------------------------------------------------------
 
 
-def _scheduler(options: Options) -> Iterator[Obj]:
+def _scheduler(options: InstallOptions) -> Iterator[Obj]:
     """An account, rights and processes of its own: it may place and evict pods, and the operator may not."""
     name, labels = f"{options.name}-scheduler", _labels(options.scheduler_selection)
-    wanted = policy_rules([*scheduler_rights(pod_groups.POD_GROUP, pod_groups.QUEUE), *rival_rights([SCHEDULER_LEASE])])
+    wanted = policy_rules(
+        [*scheduler_rights(pod_groups.POD_GROUP, pod_groups.QUEUE), *conflict_rights([SCHEDULER_LEASE])]
+    )
     yield _object(options, "v1", "ServiceAccount", name, labels=labels, automountServiceAccountToken=False)
     yield _role(options, "ClusterRole", name, wanted)
     yield _binding(options, "ClusterRole", name, account=name)
     yield _role(options, "Role", name, policy_rules(lease_permissions([SCHEDULER_LEASE])))
     yield _binding(options, "Role", name, account=name)
-    yield from _around_the_scheduler(options)
+    yield from _scheduler_extras(options)
     yield _scheduler_deployment(options, name)
 
 
-def _around_the_scheduler(options: Options) -> Iterator[Obj]:
+def _scheduler_extras(options: InstallOptions) -> Iterator[Obj]:
     """As around the operator, for pods that the operator's objects do not select."""
     selector, ports = {"matchLabels": options.scheduler_selection}, ("metrics", "health")
     service = {
@@ -379,7 +381,7 @@ def _around_the_scheduler(options: Options) -> Iterator[Obj]:
         yield _object(options, api_version, kind, name, labels=labels, spec=spec)
 
 
-def _scheduler_deployment(options: Options, name: str) -> Obj:
+def _scheduler_deployment(options: InstallOptions, name: str) -> Obj:
     made, labels = _deployment(options), _labels(options.scheduler_selection)
     spec, selector = made["spec"], {"matchLabels": options.scheduler_selection}
     pod = spec["template"]["spec"]
@@ -391,7 +393,7 @@ def _scheduler_deployment(options: Options, name: str) -> Obj:
     return {**made, "metadata": {**made["metadata"], "name": name, "labels": labels}}
 
 
-def _scheduler_container(options: Options) -> Obj:
+def _scheduler_container(options: InstallOptions) -> Obj:
     variables = {
         "NAME": SCHEDULER_LEASE,
         "VOLCANO": options.schedulerVolcano,
@@ -417,7 +419,7 @@ def _scheduler_container(options: Options) -> Obj:
 # --- the webhook ---------------------------------------------------------------------------------------------------
 
 
-def _webhooks(options: Options) -> list[Obj]:
+def _webhooks(options: InstallOptions) -> list[Obj]:
     api_version = "admissionregistration.k8s.io/v1"
     mutating = {**_job_webhook(options, "default", "/mutate"), "reinvocationPolicy": "Never"}
     validating = [_job_webhook(options, "check", "/validate")]
@@ -429,7 +431,7 @@ def _webhooks(options: Options) -> list[Obj]:
     ]
 
 
-def _gang_webhook(options: Options) -> Obj:
+def _gang_webhook(options: InstallOptions) -> Obj:
     """PodGroups and queues of the whole cluster, whatever jobs this installation serves. Their status is not
     checked."""
     differs = "has(object.spec) != has(oldObject.spec) || (has(object.spec) && object.spec != oldObject.spec)"
@@ -444,7 +446,7 @@ def _gang_webhook(options: Options) -> Obj:
     }
 
 
-def _webhook(options: Options, word: str, path: str) -> Obj:
+def _webhook(options: InstallOptions, word: str, path: str) -> Obj:
     service = {"name": options.name, "namespace": options.namespace, "path": path, "port": 443}
     return {
         "name": f"{word}.shoal.dev",
@@ -457,7 +459,7 @@ def _webhook(options: Options, word: str, path: str) -> Obj:
     }
 
 
-def _job_webhook(options: Options, word: str, path: str) -> Obj:
+def _job_webhook(options: InstallOptions, word: str, path: str) -> Obj:
     kinds = [load(name).kind for name in NAMES if name in options.dialects]
     made = {
         **_webhook(options, f"{word}.jobs", path),

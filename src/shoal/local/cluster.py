@@ -56,10 +56,10 @@ from shoal.node.sandbox.interface import Network
 from shoal.node.sandbox.sandbox_manager import Keepers
 from shoal.node.service_account_tokens import Accounts
 from shoal.node.shared_state import Host
-from shoal.operator.embedded import JobLoop, job_loops, prepare
+from shoal.operator.embedded import JobReconciler, job_reconcilers, prepare
 from shoal.scheduler.admission import admit
-from shoal.scheduler.planner.gang_types import Settings as Placing
-from shoal.scheduler.queue_controller import found_queues
+from shoal.scheduler.planner.gang_types import PlannerSettings as Placing
+from shoal.scheduler.queue_controller import ensure_default_queues
 
 log = Logger(__name__)
 
@@ -82,7 +82,7 @@ class HostConfig:
     dialects: Mapping[str, Any] = field(default_factory=dict)  # settings of job languages, by name
     scheduler: Placing | None = None  # None: as the planner has it
     logs: Budget = field(default_factory=Budget)  # of pods that are gone
-    on_job_loop: Callable[[JobLoop], None] = lambda _: None  # hears of every loop that begins; for onlookers
+    on_job_loop: Callable[[JobReconciler], None] = lambda _: None  # hears of every loop that begins; for onlookers
 
     def shown(self) -> dict[str, Any]:
         """The settings of nodes and network under their names in shoal.yaml, as JSON can hold them."""
@@ -165,7 +165,7 @@ async def running(data: DataFolder, config: HostConfig) -> AsyncIterator[Hosted]
         ):
             await prepare(cluster)  # 3. the kinds of jobs, and the queues they enter
             admit(cluster.machinery)
-            await found_queues(cluster)
+            await ensure_default_queues(cluster)
             nodes = _nodes(data, config, await _known_nodes(cluster), pod_range)
             await _forget_other_nodes(cluster, {node.name for node in nodes})
             agents = [Agent(cluster, sandboxes, node, host=shared) for node in nodes]
@@ -175,7 +175,7 @@ async def running(data: DataFolder, config: HostConfig) -> AsyncIterator[Hosted]
                 cluster, volumes=data.volumes, clock=clock, gangs=True,
                 registry=metrics.registry, settings=config.scheduler,
             )  # fmt: skip
-            loops += job_loops(
+            loops += job_reconcilers(
                 cluster, clock=clock, metrics=metrics, settings=config.dialects, on_made=config.on_job_loop
             )
             parts = (run_all(loops), shared.run(), *(agent.run() for agent in agents))

@@ -16,18 +16,18 @@ from shoal.cluster.event_recorder import EventRecorder
 from shoal.cluster.informer import Informer, strip_managed_fields
 from shoal.controller_runtime.runnables import Runnable
 from shoal.controllers.deployments.deployment_controller import DeploymentController
-from shoal.controllers.endpoint_slices import EndpointsLoop
-from shoal.controllers.orphan_adoption import AdoptingLoop
-from shoal.controllers.persistent_volumes import VolumesLoop
-from shoal.controllers.pod_gc import AbsentNodesLoop
-from shoal.controllers.quota_pdb_status import BudgetCounts, CountingLoop, QuotaCounts
-from shoal.controllers.service_accounts import AccountsLoop
+from shoal.controllers.endpoint_slices import EndpointSliceController
+from shoal.controllers.orphan_adoption import OrphanAdoptionController
+from shoal.controllers.persistent_volumes import PersistentVolumeController
+from shoal.controllers.pod_gc import PodGCController
+from shoal.controllers.quota_pdb_status import BudgetCounts, PodCountController, QuotaCounts
+from shoal.controllers.service_accounts import ServiceAccountController
 from shoal.kube.kinds import NODE, POD, POD_DISRUPTION_BUDGET, RESOURCE_QUOTA
 from shoal.scheduler.metrics import SchedulerMetrics
-from shoal.scheduler.planner.gang_types import Settings
-from shoal.scheduler.pod_group_controller import ImplicitGroupsLoop
+from shoal.scheduler.planner.gang_types import PlannerSettings
+from shoal.scheduler.pod_group_controller import PodGroupController
 from shoal.scheduler.scheduler import Scheduler
-from shoal.scheduler.scope import Scope
+from shoal.scheduler.scope import SchedulerScope
 from shoal.scheduler.transforms import slim_pod
 
 GATHERING_SECONDS = 0.005  # between two plans for pods that come one after the other
@@ -40,15 +40,15 @@ def standard_loops(
     clock: Clock,
     gangs: bool = False,
     registry: CollectorRegistry | None = None,
-    settings: Settings | None = None,
+    settings: PlannerSettings | None = None,
 ) -> list[Callable[[], Runnable]]:
     """Each as a function that makes it; `gangs` where the cluster knows PodGroups. Copies of nodes and pods are
     shared and small."""
     counted = SchedulerMetrics(registry or CollectorRegistry())
     nodes = Informer(cluster, NODE, trim=strip_managed_fields, clock=clock)
     pods = Informer(cluster, POD, trim=lambda event: slim_pod(event.object, owners=True), clock=clock)
-    scope = Scope(gangs=gangs, hypernodes=gangs, implicit_groups=gangs)
-    implicit = [lambda: ImplicitGroupsLoop(cluster, pods, scope=scope, clock=clock)] if gangs else []
+    scope = SchedulerScope(gangs=gangs, hypernodes=gangs, implicit_groups=gangs)
+    implicit = [lambda: PodGroupController(cluster, pods, scope=scope, clock=clock)] if gangs else []
     return [
         lambda: nodes,
         lambda: pods,
@@ -57,12 +57,12 @@ def standard_loops(
             cluster, nodes, pods, scope=scope, settings=settings, metrics=counted,
             recorder=EventRecorder(cluster, "scheduler", clock=clock), clock=clock, coalesce_seconds=GATHERING_SECONDS,
         ),
-        lambda: EndpointsLoop(cluster, pods),
-        lambda: VolumesLoop(cluster, volumes),
-        lambda: AccountsLoop(cluster),
-        lambda: CountingLoop(cluster, RESOURCE_QUOTA, pods, QuotaCounts(), clock=clock),
-        lambda: CountingLoop(cluster, POD_DISRUPTION_BUDGET, pods, BudgetCounts(), clock=clock),
-        lambda: AbsentNodesLoop(cluster, nodes, pods),
-        lambda: AdoptingLoop(cluster, pods, clock=clock),
+        lambda: EndpointSliceController(cluster, pods),
+        lambda: PersistentVolumeController(cluster, volumes),
+        lambda: ServiceAccountController(cluster),
+        lambda: PodCountController(cluster, RESOURCE_QUOTA, pods, QuotaCounts(), clock=clock),
+        lambda: PodCountController(cluster, POD_DISRUPTION_BUDGET, pods, BudgetCounts(), clock=clock),
+        lambda: PodGCController(cluster, nodes, pods),
+        lambda: OrphanAdoptionController(cluster, pods, clock=clock),
         lambda: DeploymentController(cluster, clock=clock),
     ]  # fmt: skip

@@ -18,7 +18,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from shoal.kube import names
 from shoal.node.config_errors import sentences
 from shoal.scheduler.planner.from_objects import seconds
-from shoal.scheduler.planner.gang_types import Settings
+from shoal.scheduler.planner.gang_types import PlannerSettings
 
 TIME = "a time such as 90s, 10m or 1h30m"
 SWITCH = "true or false"
@@ -83,15 +83,15 @@ class SchedulerSettings(BaseModel):
     )
     tiers: list[Name] | None = Field(None, description="labels of nodes, the nearest first")
 
-    def settings(self) -> Settings:
+    def settings(self) -> PlannerSettings:
         said = self.model_dump(exclude_none=True)
         lists = {name: tuple(value) for name, value in said.items() if isinstance(value, list)}
-        return Settings(**{PLANNERS.get(name, name): value for name, value in {**said, **lists}.items()})
+        return PlannerSettings(**{PLANNERS.get(name, name): value for name, value in {**said, **lists}.items()})
 
 
-def read(written: Any) -> tuple[Settings, list[str]]:
+def read(written: Any) -> tuple[PlannerSettings, list[str]]:
     """The settings, and every mistake with its path."""
     try:
         return SchedulerSettings.model_validate(written).settings(), []
     except ValidationError as invalid:
-        return Settings(), [f"scheduler{line}" for line in sentences(invalid, SchedulerSettings)]
+        return PlannerSettings(), [f"scheduler{line}" for line in sentences(invalid, SchedulerSettings)]

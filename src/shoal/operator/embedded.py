@@ -8,7 +8,7 @@
     telling.py    Events and history
     installing.py definitions and admission, before the first job
 
-`prepare` and `job_loops` are what a cluster of our own needs to run jobs of every language.
+`prepare` and `job_reconcilers` are what a cluster of our own needs to run jobs of every language.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from shoal.controller_runtime.metrics import Metrics
 from shoal.controller_runtime.runnables import Runnable
 from shoal.dialects import NAMES, NATIVE, load
 from shoal.dialects.dialect import definitions_of
-from shoal.operator.reconciler import JobLoop
+from shoal.operator.reconciler import JobReconciler
 from shoal.operator.setup import admit, install
 from shoal.scheduler.api.hypernodes import hypernode_definition
 
-__all__ = ["JobLoop", "job_loops", "prepare"]
+__all__ = ["JobReconciler", "job_reconcilers", "prepare"]
 
 
 async def prepare(cluster: EmbeddedCluster) -> None:
@@ -39,18 +39,18 @@ async def prepare(cluster: EmbeddedCluster) -> None:
     await install(cluster, [*definitions, hypernode_definition()])
 
 
-def job_loops(
+def job_reconcilers(
     cluster: Cluster,
     *,
     clock: Clock,
     metrics: Metrics,
     settings: Mapping[str, Any] | None = None,
-    on_made: Callable[[JobLoop], None] = lambda _: None,
+    on_made: Callable[[JobReconciler], None] = lambda _: None,
 ) -> list[Callable[[], Runnable]]:
     """A loop per job language, each as a function that makes it; `settings` by the language's name."""
 
     def make(name: str) -> Runnable:
-        loop = JobLoop(cluster, load(name), settings=(settings or {}).get(name), clock=clock, metrics=metrics)
+        loop = JobReconciler(cluster, load(name), settings=(settings or {}).get(name), clock=clock, metrics=metrics)
         on_made(loop)
         return loop
 

@@ -15,18 +15,18 @@ from shoal.dialects import gang_backends
 from shoal.dialects.dialect import Dialect
 from shoal.dialects.gang_backends import coscheduling, kueue, native
 from shoal.dialects.gang_backends.backend import Backend
-from shoal.dialects.gang_backends.delegate import handed, has_gangs
+from shoal.dialects.gang_backends.delegate import has_gangs, with_backend
 from shoal.logs import Logger
-from shoal.scheduler.volcano_detection import VOLCANO_SIGN
+from shoal.scheduler.volcano_detection import VOLCANO_API
 
 log = Logger(__name__)
 
 AUTO = "auto"
-WISHES = (AUTO, *gang_backends.NAMES)
+CHOICES = (AUTO, *gang_backends.NAMES)
 
 # In the order in which they are preferred where a cluster has several.
-_SIGNS: dict[str, tuple[tuple[str, str], ...]] = {
-    "volcano": (VOLCANO_SIGN,),
+_APIS: dict[str, tuple[tuple[str, str], ...]] = {
+    "volcano": (VOLCANO_API,),
     "kueue": tuple((kueue.workload(version).api_version, "Workload") for version in kueue.VERSIONS),
     "coscheduling": ((coscheduling.POD_GROUP.api_version, "PodGroup"),),
     "native": tuple((native.pod_group(version).api_version, "PodGroup") for version in native.VERSIONS),
@@ -42,43 +42,45 @@ _TITLES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class ChosenBackend:
     """Whom gangs are handed to, and the sentence that says why."""
 
     backend: Backend
     why: str
 
 
-async def choose(cluster: DiscoveryCluster, wish: str = AUTO, *, scheduler: str = "") -> Chosen:
+async def choose(cluster: DiscoveryCluster, choice: str = AUTO, *, scheduler: str = "") -> ChosenBackend:
     """What was asked for, or what is there. Raises Unserved where what was asked for is not there."""
-    if wish != AUTO:
-        return await _asked_for(cluster, wish, scheduler)
-    found = {name: served for name in _SIGNS if (served := await _served(cluster, name))}
+    if choice != AUTO:
+        return await _requested(cluster, choice, scheduler)
+    found = {name: served for name in _APIS if (served := await _served(cluster, name))}
     if not found:
         none = "this cluster serves the API of no other gang scheduler; `shoal scheduler` has to run"
-        return Chosen(gang_backends.backend("shoal", scheduler=scheduler), f"gangs go to {_TITLES['shoal']}: {none}")
+        return ChosenBackend(
+            gang_backends.backend("shoal", scheduler=scheduler), f"gangs go to {_TITLES['shoal']}: {none}"
+        )
     name, *others = found
     why = f"gangs go to {_TITLES[name]}: this cluster serves {found[name]}"
     if others:
-        beside = ", ".join(f"{found[other]} ({other})" for other in others)
-        why += f". It serves {beside} too, and --gang-scheduler chooses"
-    return Chosen(_backend(name, found[name], scheduler), why)
+        side_task = ", ".join(f"{found[other]} ({other})" for other in others)
+        why += f". It serves {side_task} too, and --gang-scheduler chooses"
+    return ChosenBackend(_backend(name, found[name], scheduler), why)
 
 
-async def _asked_for(cluster: DiscoveryCluster, name: str, scheduler: str) -> Chosen:
-    served = await _served(cluster, name) if name in _SIGNS else ""
-    if not served and name in _SIGNS and name != "volcano":
-        wanted = " or ".join(api for api, _ in _SIGNS[name])
+async def _requested(cluster: DiscoveryCluster, name: str, scheduler: str) -> ChosenBackend:
+    served = await _served(cluster, name) if name in _APIS else ""
+    if not served and name in _APIS and name != "volcano":
+        wanted = " or ".join(api for api, _ in _APIS[name])
         raise CrdUnusable(
             f"gangs cannot go to {_TITLES[name]}: this cluster does not serve {wanted}. "
             f"Install it, or choose another with --gang-scheduler"
         )
-    return Chosen(_backend(name, served, scheduler), f"gangs go to {_TITLES[name]}, as --gang-scheduler says")
+    return ChosenBackend(_backend(name, served, scheduler), f"gangs go to {_TITLES[name]}, as --gang-scheduler says")
 
 
 async def _served(cluster: DiscoveryCluster, name: str) -> str:
     """The newest version of its API that is there; '' where none is."""
-    for api_version, kind in _SIGNS[name]:
+    for api_version, kind in _APIS[name]:
         if await cluster.find_kind(api_version, kind) is not None:
             return api_version
     return ""
@@ -88,12 +90,12 @@ def _backend(name: str, api_version: str, scheduler: str) -> Backend:
     return gang_backends.backend(name, scheduler=scheduler, version=api_version.rpartition("/")[2])
 
 
-async def handed_over(
-    cluster: DiscoveryCluster, dialects: Mapping[str, Dialect], wish: str = AUTO, *, scheduler: str = ""
+async def with_gang_scheduler(
+    cluster: DiscoveryCluster, dialects: Mapping[str, Dialect], choice: str = AUTO, *, scheduler: str = ""
 ) -> Mapping[str, Dialect]:
     """The languages, those with gangs as whoever places these wants it. Nobody is asked where none has any."""
     if not any(has_gangs(dialect) for dialect in dialects.values()):
         return dialects
-    chosen = await choose(cluster, wish, scheduler=scheduler)
+    chosen = await choose(cluster, choice, scheduler=scheduler)
     log.info("gang scheduler", name=chosen.backend.name, why=chosen.why)
-    return {name: handed(dialect, chosen.backend) for name, dialect in dialects.items()}
+    return {name: with_backend(dialect, chosen.backend) for name, dialect in dialects.items()}

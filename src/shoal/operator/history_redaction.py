@@ -11,43 +11,43 @@ from dataclasses import replace
 from typing import Any
 
 from shoal.dialects.dialect import Snapshot
-from shoal.operator.job_events import to_log
+from shoal.operator.job_events import log_snapshot
 
-COVERED = "(covered)"
+REDACTED = "(covered)"
 _ENV, _VALUE = "env", "value"
 _COPY = "kubectl.kubernetes.io/last-applied-configuration"
 
 
-def to_log_covered(snapshot: Snapshot) -> None:
+def log_redacted(snapshot: Snapshot) -> None:
     """One record of the history logger, without values of environment variables."""
-    to_log(replace(snapshot, object=covered(snapshot.object)))
+    log_snapshot(replace(snapshot, object=redact(snapshot.object)))
 
 
-def dropped(_: Snapshot) -> None:
+def drop_snapshot(_: Snapshot) -> None:
     """No history."""
 
 
-def covered(node: Any) -> Any:
+def redact(node: Any) -> Any:
     """A copy of the object with every variable's value covered."""
     if isinstance(node, dict):
-        return {key: _shown(key, value) for key, value in node.items() if key != _COPY}
-    return [covered(item) for item in node] if isinstance(node, list) else node
+        return {key: _redact_value(key, value) for key, value in node.items() if key != _COPY}
+    return [redact(item) for item in node] if isinstance(node, list) else node
 
 
-def _shown(key: str, value: Any) -> Any:
+def _redact_value(key: str, value: Any) -> Any:
     if len(key) == len(_ENV) and key.lower() == _ENV:
         return _variables(value)
-    return covered(value) if isinstance(value, dict | list) else value
+    return redact(value) if isinstance(value, dict | list) else value
 
 
 def _variables(written: Any) -> Any:
     """Names of fields may stand in any case in a template, and somebody may have written a map for a list."""
     if isinstance(written, list):
         return [_variable(entry) for entry in written]
-    return dict.fromkeys(written, COVERED) if isinstance(written, dict) else written and COVERED
+    return dict.fromkeys(written, REDACTED) if isinstance(written, dict) else written and REDACTED
 
 
 def _variable(entry: Any) -> Any:
     if not isinstance(entry, dict):
-        return entry and COVERED
-    return {key: COVERED if key.lower() == _VALUE else value for key, value in entry.items()}
+        return entry and REDACTED
+    return {key: REDACTED if key.lower() == _VALUE else value for key, value in entry.items()}

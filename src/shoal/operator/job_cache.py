@@ -19,26 +19,26 @@ from shoal.controller_runtime.workqueue import backoff_seconds
 from shoal.engine import (
     Create,
     Created,
-    Door,
+    GateStatus,
     Gone,
     Intent,
     Job,
     JobState,
     Notification,
-    Receipt,
     RoleState,
     Stage,
     Target,
     TaskRef,
     TaskState,
+    WriteResult,
 )
 from shoal.kube.messages import Message
 from shoal.kube.objects import Obj, uid_of
 
-Told = TypeVar("Told", bound=Receipt)
+AnyReceipt = TypeVar("AnyReceipt", bound=WriteResult)
 
 
-class Pauses:
+class CreateBackoff:
     """What was refused waits a growing while before it is asked for again, also by the attempts that follow: a task
     that may be retried for ever must not ask without end. Others go on meanwhile, but for those of a role that was
     refused as a whole: they wait together."""
@@ -53,19 +53,19 @@ class Pauses:
         task = state.task(first) if isinstance(first, TaskRef) else None
         if task is not None and task.outcome is not None and not task.is_done:
             return False  # what the first refusal means for the job is about to be decided
-        return all(self._refused.get(whose, (0, now))[1] <= now for whose in _whose(create))
+        return all(self._refused.get(key, (0, now))[1] <= now for key in _backoff_key(create))
 
-    def refused(self, whose: Target | str, now: datetime) -> None:
-        count = self._refused.get(whose, (0, now))[0] + 1
-        self._refused[whose] = (count, now + timedelta(seconds=backoff_seconds(count, self._chance)))
+    def refused(self, key: Target | str, now: datetime) -> None:
+        count = self._refused.get(key, (0, now))[0] + 1
+        self._refused[key] = (count, now + timedelta(seconds=backoff_seconds(count, self._chance)))
 
     def made(self, create: Create) -> None:
-        for whose in _whose(create):
-            self._refused.pop(whose, None)
+        for key in _backoff_key(create):
+            self._refused.pop(key, None)
         if isinstance(create.target, TaskRef):
             self.barred.pop(create.target.role, None)
 
-    def end(self) -> None:
+    def reset(self) -> None:
         """What stood in the way is gone."""
         self._refused.clear()
 
@@ -73,17 +73,17 @@ class Pauses:
         return min((until for _, until in self._refused.values() if until > now), default=None)
 
 
-def _whose(create: Create) -> tuple[Target | str, ...]:
+def _backoff_key(create: Create) -> tuple[Target | str, ...]:
     return (create.target, create.target.role) if isinstance(create.target, TaskRef) else (create.target,)
 
 
 @dataclass(frozen=True, slots=True)
-class Resting:
+class FinishedJob:
     """A job that ended: there may be thousands of them. The next look at it begins like the first of a process,
     with the stored ledger."""
 
     uid: str
-    word: str
+    reported_phase: str
     timer: Timer | None  # what it does wait for: to be deleted some day
 
     def cancel(self) -> None:
@@ -92,62 +92,82 @@ class Resting:
 
 
 @dataclass(slots=True)
-class Known:
+class JobCacheEntry:
     """One job, by uid."""
 
     manifest: Obj  # the newest version seen or answered
     state: JobState  # the last ledger computed
     stored: JobState  # the last ledger known to be stored
-    pauses: Pauses
-    echo: str = ""  # the version that our last write made: when a watch tells of it, it is no news
-    is_writing: bool = False  # a write is under way
-    is_unsure: bool = False  # a copy came meanwhile: whether it is that write's, its answer will tell
-    receipts: tuple[Receipt, ...] = ()  # not yet heard by the engine
-    births: tuple[Created, ...] = ()  # heard, and not yet part of a stored ledger
-    gone: frozenset[str] = frozenset()  # uids the cluster has no more, while a copy still shows them
-    reading: tuple[object, Job | None] | None = None  # what the job was read from, and the job
-    is_doubtful: bool = False  # a ledger write failed: look at the stored one before anything else
+    backoff: CreateBackoff
+    own_version: str = ""  # the version that our last write made: when a watch tells of it, it is no news
+    write_pending: bool = False  # a write is under way
+    stale: bool = False  # a copy came meanwhile: whether it is that write's, its answer will tell
+    write_results: tuple[WriteResult, ...] = ()  # not yet heard by the engine
+    unobserved_creates: tuple[Created, ...] = ()  # heard, and not yet part of a stored ledger
+    deleted_uids: frozenset[str] = frozenset()  # uids the cluster has no more, while a copy still shows them
+    parsed: tuple[object, Job | None] | None = None  # what the job was read from, and the job
+    state_unreadable: bool = False  # a ledger write failed: look at the stored one before anything else
     unwritten_since: datetime | None = None  # facts the stored ledger does not show yet
-    unsaid: tuple[Notification, ...] = ()
+    pending_messages: tuple[Notification, ...] = ()
     timer: Timer | None = None
-    word: str = ""  # the state it is counted under
-    went: frozenset[str] = frozenset()  # uids of bodies that have gone since the last pass
-    heard: frozenset[str] = frozenset()  # those of them that the pass under way hears of; others may go meanwhile
-    told_doors: frozenset[tuple[str, str]] = frozenset()  # reasons and topics of shut doors with an Event
+    reported_phase: str = ""  # the state it is counted under
+    vanished_uids: frozenset[str] = frozenset()  # uids of bodies that have gone since the last pass
+    # those of them that the pass under way hears of; others may go meanwhile
+    reported_vanished: frozenset[str] = frozenset()
+    reported_gates: frozenset[tuple[str, str]] = frozenset()  # reasons and topics of shut doors with an Event
 
     @property
     def uid(self) -> str:
         return uid_of(self.manifest)
 
-    def saw(self, manifest: Obj) -> None:
+    def observe(self, manifest: Obj) -> None:
         """A copy arrived; it may be older than what a write answered."""
         if version_of(manifest) >= version_of(self.manifest):
             self.manifest = manifest
 
-    def vanished(self) -> tuple[Gone, ...]:
+    def vanished_pods(self) -> tuple[Gone, ...]:
         """Bodies that came and went before any pass saw them."""
-        if not self.went:
+        if not self.vanished_uids:
             return ()
-        made = [(told.target, told.uid) for told in (*self.births, *self.receipts) if isinstance(told, Created)]
+        made = [
+            (told.target, told.uid)
+            for told in (*self.unobserved_creates, *self.write_results)
+            if isinstance(told, Created)
+        ]
         for role in self.state.roles:
             made += [(TaskRef(role.name, t.index), t.uid) for t in role.tasks if t.stage is Stage.REQUESTED and t.uid]
-        return tuple(Gone(target, uid) for target, uid in made if uid in self.went)
+        return tuple(Gone(target, uid) for target, uid in made if uid in self.vanished_uids)
 
-    def news_of_doors(self, doors: Iterable[Door]) -> tuple[Notification, ...]:
+    def gate_messages(self, doors: Iterable[GateStatus]) -> tuple[Notification, ...]:
         """Doors that are shut since the last pass, where people should hear of it."""
-        shut = {(door.reason, door.topic or door.sentence): door.sentence for door in doors if door.reason}
-        fresh, self.told_doors = shut.keys() - self.told_doors, frozenset(shut)
+        shut = {
+            (gate_status.reason, gate_status.topic or gate_status.message): gate_status.message
+            for gate_status in doors
+            if gate_status.reason
+        }
+        fresh, self.reported_gates = shut.keys() - self.reported_gates, frozenset(shut)
         return tuple(
             Notification("", Message("GateClosed", {"cause": shut[reason, topic]}), warning=True, own_reason=reason)
             for reason, topic in sorted(fresh)
         )
 
-    def at_rest(self, copy: Obj) -> Resting | None:
+    def to_finished(self, copy: Obj) -> FinishedJob | None:
         """What is left to remember of a job that ended; None while there is more than `copy` shows."""
-        facts = (self.receipts, self.births, self.gone, self.went, self.unsaid, self.told_doors)
-        if not self.state.is_ended or any(facts) or self.is_doubtful or self.unwritten_since:
+        facts = (
+            self.write_results,
+            self.unobserved_creates,
+            self.deleted_uids,
+            self.vanished_uids,
+            self.pending_messages,
+            self.reported_gates,
+        )
+        if not self.state.is_ended or any(facts) or self.state_unreadable or self.unwritten_since:
             return None
-        return Resting(self.uid, self.word, self.timer) if version_of(copy) >= version_of(self.manifest) else None
+        return (
+            FinishedJob(self.uid, self.reported_phase, self.timer)
+            if version_of(copy) >= version_of(self.manifest)
+            else None
+        )
 
     def set_timer(self, timer: Timer | None) -> None:
         if self.timer is not None:
@@ -155,20 +175,22 @@ class Known:
         self.timer = timer
 
 
-def wishes_of(manifest: Obj) -> object:
+def job_inputs(manifest: Obj) -> object:
     """What a job is read from: everything but the status. A change of the spec shows in the generation."""
     meta = manifest["metadata"]
     return meta.get("generation"), meta.get("deletionTimestamp"), meta.get("labels"), meta.get("annotations")
 
 
-def still_news(receipts: tuple[Told, ...], before: JobState, stored: JobState) -> tuple[Told, ...]:
+def unrecorded_results(
+    write_results: tuple[AnyReceipt, ...], before: JobState, stored: JobState
+) -> tuple[AnyReceipt, ...]:
     """Of what happened to the bodies of one ledger, that which the stored one, perhaps a step ahead, has yet to hear.
 
     A ledger of few words has no numbers of attempts; that a body is settled it says always.
     """
     return tuple(
         told
-        for told in receipts
+        for told in write_results
         if _is_same_attempt(told.target, before, stored)
         and not (isinstance(told, Created) and told.uid in stored.settled)
     )
@@ -184,27 +206,27 @@ def _is_same_attempt(target: Target, before: JobState, after: JobState) -> bool:
     return (was.instance, was.attempt.number) == (now.instance, now.attempt.number)
 
 
-def still_unseen(stored: JobState, known: JobState) -> JobState:
+def with_unobserved_creates(stored: JobState, entry: JobState) -> JobState:
     """A stored ledger with the bodies that were created in this life and that no copy has shown yet: a compact ledger
     cannot tell them from bodies that vanished."""
-    if stored.run.number != known.run.number:
+    if stored.run.number != entry.run.number:
         return stored
     changed: dict[str, dict[int, TaskState]] = {}
     unlisted: dict[str, list[TaskState]] = {}
-    for role in known.roles:
+    for role in entry.roles:
         for was in role.tasks:
             task = stored.task(TaskRef(role.name, was.index)) if was.stage is Stage.REQUESTED else was
             if task is None and not was.instance:
                 unlisted.setdefault(role.name, []).append(was)  # of living tasks this ledger says nothing
             elif was.uid in stored.settled:
                 continue
-            elif task is not None and task.stage is Stage.WAITING and _is_same_body(was, task):
+            elif task is not None and task.stage is Stage.WAITING and _is_same_pod(was, task):
                 changed.setdefault(role.name, {})[was.index] = was
     return _with_unlisted(stored.with_tasks(changed), unlisted)
 
 
-def _is_same_body(was: TaskState, task: TaskState) -> bool:
-    return (task.born or not was.instance) and was.stage is Stage.REQUESTED and _decided_alike(was, task)
+def _is_same_pod(was: TaskState, task: TaskState) -> bool:
+    return (task.had_pod or not was.instance) and was.stage is Stage.REQUESTED and _same_decisions(was, task)
 
 
 def _with_unlisted(state: JobState, unlisted: dict[str, list[TaskState]]) -> JobState:
@@ -217,7 +239,7 @@ def _with_unlisted(state: JobState, unlisted: dict[str, list[TaskState]]) -> Job
     return replace(state, roles=tuple(there.values()))
 
 
-def _decided_alike(one: TaskState, other: TaskState) -> bool:
+def _same_decisions(one: TaskState, other: TaskState) -> bool:
     """A stored ledger may be ahead of ours by a write whose answer got lost: then it holds."""
     return (one.charged, one.dropped, one.not_before) == (other.charged, other.dropped, other.not_before)
 
@@ -227,7 +249,7 @@ def version_of(obj: Obj) -> int:
     return int(obj["metadata"]["resourceVersion"])
 
 
-def word_for(state: JobState) -> str:
+def phase_label(state: JobState) -> str:
     """One word for the metrics, the same for every job language."""
     run = state.run
     if state.is_ended:

@@ -19,50 +19,50 @@ from shoal.cluster.event_recorder import NORMAL, WARNING, EventRecorder, object_
 from shoal.controller_runtime.metrics import Metrics
 from shoal.dialects.dialect import Snapshot
 from shoal.engine import Notification
-from shoal.engine.state import named
+from shoal.engine.state import format_tasks
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import EVENT
 from shoal.kube.messages import MESSAGE, Message, encoded
 from shoal.kube.objects import Obj
 from shoal.operator.messages import CATALOG
-from shoal.operator.write_executor import Carried
+from shoal.operator.write_executor import WriteResults
 
-LONGEST_QUEUE = 10_000
+MAX_QUEUE = 10_000
 # One each per job or task, and no news to anybody: that a run succeeded, and why, is told when it begins to end.
-_SAID_BY_STATUS = frozenset({"Started", "Running", "TaskSucceeded", "Succeeded"})
+_SHOWN_BY_STATUS = frozenset({"Started", "Running", "TaskSucceeded", "Succeeded"})
 
 history = logging.getLogger("shoal.history")
 
 History = Callable[[Snapshot], None]
 
 
-def to_log(snapshot: Snapshot) -> None:
+def log_snapshot(snapshot: Snapshot) -> None:
     """One record of the history logger per snapshot; the program decides where it goes."""
     whole = msgspec.json.encode(snapshot.object).decode()
     history.info("%s: %s: ObjectSnapshot: %s", snapshot.about, snapshot.trigger, whole)
 
 
-def withholding(carried: Carried) -> Iterator[Notification]:
+def withheld_messages(results: WriteResults) -> Iterator[Notification]:
     """Why bodies were not even asked for."""
-    for role, first in {**carried.barred, **carried.full}.items():
-        indexes = [ref.index for ref in carried.withheld if ref.role == role]
+    for role, first in {**results.barred, **results.quota_exceeded}.items():
+        indexes = [ref.index for ref in results.withheld if ref.role == role]
         if indexes:
-            parameters = {"target": str(first.target), "tasks": named(role, indexes), "cause": first.text}
+            parameters = {"target": str(first.target), "tasks": format_tasks(role, indexes), "cause": first.text}
             yield Notification(role, Message("CreatesWithheld", parameters), warning=True)
 
 
-class Teller:
+class EventEmitter:
     """Speaks to the cluster in its own time."""
 
     def __init__(self, recorder: EventRecorder, metrics: Metrics) -> None:
         self._recorder = recorder
         self._metrics = metrics
-        self._waiting: deque[tuple[Mapping[str, Any], Notification]] = deque(maxlen=LONGEST_QUEUE)
+        self._waiting: deque[tuple[Mapping[str, Any], Notification]] = deque(maxlen=MAX_QUEUE)
         self._news = asyncio.Event()
 
-    def say(self, job: Obj, notifications: tuple[Notification, ...]) -> None:
+    def emit(self, job: Obj, notifications: tuple[Notification, ...]) -> None:
         about = object_reference(job)
-        self._waiting.extend((about, s) for s in notifications if s.reason not in _SAID_BY_STATUS)
+        self._waiting.extend((about, s) for s in notifications if s.reason not in _SHOWN_BY_STATUS)
         if self._waiting:
             self._news.set()
 
@@ -71,9 +71,9 @@ class Teller:
             await self._news.wait()
             self._news.clear()
             while self._waiting:
-                await self._tell(*self._waiting.popleft())
+                await self._emit(*self._waiting.popleft())
 
-    async def _tell(self, about: Mapping[str, Any], notification: Notification) -> None:
+    async def _emit(self, about: Mapping[str, Any], notification: Notification) -> None:
         severity, message = WARNING if notification.warning else NORMAL, notification.message
         self._metrics.count_write(EVENT, "create")
         try:

@@ -29,8 +29,8 @@ async def served(cluster: DiscoveryCluster, dialect: Dialect) -> Dialect:
             raise
         return await _as_discovered(cluster, dialect, refused)
     log.info("definition", name=standing.name, action=standing.action, remark=standing.remark)
-    for beside in definitions_of(dialect)[1:]:
-        await _ensure_beside(cluster, dialect, beside)
+    for side_task in definitions_of(dialect)[1:]:
+        await _ensure_beside(cluster, dialect, side_task)
     if standing.has_status:
         return dialect
     return without_status(dialect)

@@ -21,13 +21,13 @@ from shoal.dialects import load
 from shoal.dialects.redaction import without_secrets
 from shoal.kube.kinds import CONFIG_MAP, POD
 from shoal.logs import Logger
-from shoal.operator.history_redaction import dropped, to_log_covered
-from shoal.operator.job_events import History, to_log
-from shoal.operator.manager import Duties, Operator
+from shoal.operator.history_redaction import drop_snapshot, log_redacted
+from shoal.operator.job_events import History, log_snapshot
+from shoal.operator.manager import Operator, OperatorConfig
 
 log = Logger(__name__)
 
-HISTORIES: Mapping[str, History] = {"covered": to_log_covered, "whole": to_log, "off": dropped}
+HISTORIES: Mapping[str, History] = {"covered": log_redacted, "whole": log_snapshot, "off": drop_snapshot}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class OperatorOptions(ServerOptions):
     webhook_address: Address | None = None
 
 
-async def operate(options: OperatorOptions) -> None:
+async def run_operator(options: OperatorOptions) -> None:
     connection = connection_config(options)
     await run_until_signal(_work(options, connection))
 
@@ -55,10 +55,10 @@ async def operate(options: OperatorOptions) -> None:
 async def _work(options: OperatorOptions, connection: ConnectionConfig) -> None:
     metrics = Metrics(CollectorRegistry())
     async with _opened(options, connection, metrics) as cluster, AsyncExitStack() as stack:
-        beside = await stack.enter_async_context(_webhook(options, cluster, connection.namespace))
+        side_task = await stack.enter_async_context(_webhook(options, cluster, connection.namespace))
         operator = Operator(
-            cluster, _duties(options), process_identity(options, connection),
-            metrics=metrics, history=HISTORIES[options.history], beside=beside,
+            cluster, _operator_config(options), process_identity(options, connection),
+            metrics=metrics, history=HISTORIES[options.history], side_task=side_task,
             silence=cluster.transport.health.outage,
         )  # fmt: skip
         await stack.enter_async_context(pages(options, operator.readiness, metrics))
@@ -78,8 +78,8 @@ def _opened(
     return open_client(connection, shapes=shapes, answers=answers, note=metrics.count_request)
 
 
-def _duties(options: OperatorOptions) -> Duties:
-    return Duties(
+def _operator_config(options: OperatorOptions) -> OperatorConfig:
+    return OperatorConfig(
         {name: load(name) if options.ssh_plugin else without_secrets(load(name)) for name in options.dialects},
         name=options.name,
         namespace=options.namespace or None,
@@ -97,12 +97,12 @@ async def _webhook(options: OperatorOptions, cluster: KubernetesCluster, namespa
     if options.webhook_address is None:
         yield None
         return
-    from shoal.operator.gang_scheduler_detection import handed_over
+    from shoal.operator.gang_scheduler_detection import with_gang_scheduler
     from shoal.operator.webhook_certs import Certifier, webhook_served
 
     certifier = Certifier(options.name, namespace)
-    dialects = await handed_over(
-        cluster, _duties(options).dialects, options.gang_scheduler, scheduler=options.gang_scheduler_name
+    dialects = await with_gang_scheduler(
+        cluster, _operator_config(options).dialects, options.gang_scheduler, scheduler=options.gang_scheduler_name
     )
     async with webhook_served(cluster, certifier, options.webhook_address, dialects.values()):
         yield certifier

@@ -26,21 +26,21 @@ from shoal.dialects.dialect import Dialect
 from shoal.kube.objects import Key
 from shoal.logs import Logger
 from shoal.operator import gang_scheduler_detection
-from shoal.operator.job_events import History, to_log
+from shoal.operator.job_events import History, log_snapshot
 from shoal.operator.job_kinds import served
-from shoal.operator.rbac import job_rights, neighbour_rights, placing_rights, secret_rights, webhook_rights
-from shoal.operator.reconciler import JobLoop
-from shoal.operator.sharding import Turn, served_by
+from shoal.operator.rbac import job_rights, placing_rights, secret_rights, validation_rights, webhook_rights
+from shoal.operator.reconciler import JobReconciler
+from shoal.operator.sharding import AcquisitionDelay, served_by
 
 log = Logger(__name__)
 
 # Pods of a job start and end in company, and every pass that finds news is a write to an API server that others need
 # too. Kubernetes' own Jobs wait a second.
-GATHERING_SECONDS = 0.1
+COALESCE_SECONDS = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Duties:
+class OperatorConfig:
     """Which jobs are served, and under which name."""
 
     dialects: Mapping[str, Dialect]
@@ -60,7 +60,7 @@ class Duties:
         return f"{self.name}-{shard}"
 
 
-class Beside(Protocol):
+class SideTask(Protocol):
     """Work that one process at a time does beside the jobs, through the fence it is given."""
 
     async def run(self, cluster: Cluster) -> None: ...
@@ -74,78 +74,82 @@ class Operator:
     def __init__(
         self,
         cluster: VersionedCluster,
-        duties: Duties,
+        config: OperatorConfig,
         identity: ProcessIdentity,
         *,
         metrics: Metrics,
         clock: Clock | None = None,
-        history: History = to_log,
-        beside: Beside | None = None,
+        history: History = log_snapshot,
+        side_task: SideTask | None = None,
         silence: Callable[[], str] = lambda: "",
     ) -> None:
         """`outage` says why the cluster is not heard of, in a sentence; '' while it is."""
         self._cluster = cluster
-        self._duties = duties
+        self._duties = config
         self._identity = identity
         self._metrics = metrics
         self._clock = clock or SystemClock()
         self._history = history
-        self._beside = beside
+        self._side_task = side_task
         self._silence = silence
         self._shards: list[Shard] = []
 
     async def prepare(self) -> None:
         """Everything that may be refused for good: raises NotFit, Unserved or ConnectionError with a sentence."""
         await self._cluster.require_unserved()
-        duties = self._duties
-        spoken = await gang_scheduler_detection.handed_over(
-            self._cluster, duties.dialects, duties.gang_scheduler, scheduler=duties.scheduler_name
+        config = self._duties
+        spoken = await gang_scheduler_detection.with_gang_scheduler(
+            self._cluster, config.dialects, config.gang_scheduler, scheduler=config.scheduler_name
         )
         ready = {name: await served(self._cluster, dialect) for name, dialect in spoken.items()}
         self._duties = replace(self._duties, dialects=ready)
         await check_permissions(self._cluster, self._rights())
 
     def _rights(self) -> list[tuple[str, Permission]]:
-        duties, own = self._duties, self._identity.namespace
-        wanted = [(duties.namespace or "", right) for right in job_rights(duties.dialects.values())]
-        wanted += [("", right) for right in placing_rights(duties.dialects.values())]
+        config, own = self._duties, self._identity.namespace
+        wanted = [(config.namespace or "", right) for right in job_rights(config.dialects.values())]
+        wanted += [("", right) for right in placing_rights(config.dialects.values())]
         if self._identity.leader_election:
-            for shard in range(duties.shards):
-                wanted += [(own, right) for right in lease_permissions([duties.lease(shard)])]
-        if self._beside is not None:
-            wanted += [(own, right) for right in secret_rights(f"{duties.name}-webhook")]
-            among = neighbour_rights(duties.dialects.values())
-            wanted += [("", right) for right in (*webhook_rights(duties.name), *among)]
+            for shard in range(config.shards):
+                wanted += [(own, right) for right in lease_permissions([config.lease(shard)])]
+        if self._side_task is not None:
+            wanted += [(own, right) for right in secret_rights(f"{config.name}-webhook")]
+            among = validation_rights(config.dialects.values())
+            wanted += [("", right) for right in (*webhook_rights(config.name), *among)]
         return list(dict.fromkeys(wanted))
 
     async def run(self) -> None:
         self._shards = [self._shard(number) for number in range(self._duties.shards)]
-        turn = Turn(self._identity.name, self._duties.shards)
+        acquisition_delay = AcquisitionDelay(self._identity.name, self._duties.shards)
         if self._identity.leader_election:
-            turn.leaderships = [self._leadership(number, turn) for number in range(self._duties.shards)]
+            acquisition_delay.leaderships = [
+                self._leadership(number, acquisition_delay) for number in range(self._duties.shards)
+            ]
         async with asyncio.TaskGroup() as group:
             for number, shard in enumerate(self._shards):
-                group.create_task(shard.run(turn.leaderships[number] if self._identity.leader_election else None))
+                group.create_task(
+                    shard.run(acquisition_delay.leaderships[number] if self._identity.leader_election else None)
+                )
 
     def _shard(self, number: int) -> Shard:
         return Shard(
             self._cluster, self._duties, number,
             metrics=self._metrics, clock=self._clock, history=self._history,
-            beside=self._beside if number == 0 else None,
+            side_task=self._side_task if number == 0 else None,
         )  # fmt: skip
 
-    def _leadership(self, number: int, turn: Turn) -> LeaderElector:
+    def _leadership(self, number: int, acquisition_delay: AcquisitionDelay) -> LeaderElector:
         identity = self._identity
         return LeaderElector(
             self._cluster, self._duties.lease(number), identity.namespace,
             identity=identity.name, lease_times=identity.lease_times, clock=self._clock,
-            patience=lambda: turn.patience(number), on_leader=turn.recheck,
+            patience=lambda: acquisition_delay.patience(number), on_leader=acquisition_delay.recheck,
         )  # fmt: skip
 
     def readiness(self) -> list[ComponentReadiness]:
         parts = [shard.readiness() for shard in self._shards]
-        if self._beside is not None:
-            parts.append(self._beside.readiness())
+        if self._side_task is not None:
+            parts.append(self._side_task.readiness())
         if silence := self._silence():
             parts.insert(0, ComponentReadiness("cluster", False, silence))
         return parts
@@ -157,23 +161,23 @@ class Shard:
     def __init__(
         self,
         cluster: Cluster,
-        duties: Duties,
+        config: OperatorConfig,
         number: int,
         *,
         metrics: Metrics,
         clock: Clock,
         history: History,
-        beside: Beside | None,
+        side_task: SideTask | None,
     ) -> None:
         self.number = number
         self._cluster = cluster
-        self._duties = duties
+        self._duties = config
         self._metrics = metrics
         self._clock = clock
         self._history = history
-        self._beside = beside
+        self._side_task = side_task
         self._leadership: LeaderElector | None = None
-        self._loops: dict[str, JobLoop] = {}
+        self._loops: dict[str, JobReconciler] = {}
         self._works = False
 
     async def run(self, leadership: LeaderElector | None) -> None:
@@ -199,8 +203,8 @@ class Shard:
     async def _work(self, cluster: Cluster) -> None:
         self._works = True
         loops = [self._maker(cluster, name, dialect) for name, dialect in self._duties.dialects.items()]
-        if (beside := self._beside) is not None:
-            loops.append(lambda: _BesideLoop(beside, cluster))
+        if (side_task := self._side_task) is not None:
+            loops.append(lambda: _SideTaskLoop(side_task, cluster))
         try:
             await run_all(loops)
         finally:
@@ -209,11 +213,11 @@ class Shard:
 
     def _maker(self, cluster: Cluster, name: str, dialect: Dialect) -> Callable[[], Runnable]:
         def make() -> Runnable:
-            loop = self._loops[name] = JobLoop(
+            loop = self._loops[name] = JobReconciler(
                 cluster, dialect,
                 settings=self._duties.settings.get(name), clock=self._clock, metrics=self._metrics,
                 history=self._history, namespace=self._duties.namespace, labels=self._duties.labels,
-                serves=self._serves(), coalesce_seconds=GATHERING_SECONDS,
+                serves=self._serves(), coalesce_seconds=COALESCE_SECONDS,
             )  # fmt: skip
             return loop
 
@@ -223,14 +227,14 @@ class Shard:
         return served_by(self.number, self._duties.shards)
 
 
-class _BesideLoop:
+class _SideTaskLoop:
     """Kept running like the loops of jobs."""
 
     name = "webhook"
 
-    def __init__(self, beside: Beside, cluster: Cluster) -> None:
-        self._beside = beside
+    def __init__(self, side_task: SideTask, cluster: Cluster) -> None:
+        self._side_task = side_task
         self._cluster = cluster
 
     async def run(self) -> None:
-        await self._beside.run(self._cluster)
+        await self._side_task.run(self._cluster)

@@ -15,14 +15,14 @@ from shoal.kube.owners import is_controlled_by
 from shoal.operator.job_cache import version_of
 
 
-async def take_orphans(cluster: Cluster, dialect: Dialect, manifest: Obj) -> int | None:
+async def adopt_orphans(cluster: Cluster, dialect: Dialect, manifest: Obj) -> int | None:
     """The version at which all of them are the job's; None where there were none."""
     labels = dialect.orphans(manifest) if dialect.orphans is not None else ""
-    if not labels or dialect.take is None:
+    if not labels or dialect.adopt_patch is None:
         return None
     taken: list[int] = []
     for pod in (await cluster.list(POD, namespace_of(manifest), labels=labels)).items:
-        key, patch = key_of(pod), dialect.take(pod, manifest)
+        key, patch = key_of(pod), dialect.adopt_patch(pod, manifest)
         if patch is None:
             taken += [version_of(pod)] if is_controlled_by(pod, manifest) else []  # somebody was faster
             continue

@@ -33,13 +33,13 @@ _STATUS = (
 _CONTAINER = ("name", "state", "lastState", "restartCount")
 # Beside the trimmed parts of a copy: the whole object as JSON, whose it is, what it is to the engine, and whether the
 # cluster took its deletion since.
-_WHOLE, _OWNER, BODY, _DOOMED = "whole", "owner", "body", "doomed"
+_WHOLE, _OWNER, OBSERVED_POD, _DELETING = "whole", "owner", "body", "doomed"
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
 
 
-class Children:
+class OwnedInformer:
     """One kind of object, of all jobs of a dialect."""
 
     def __init__(
@@ -82,14 +82,14 @@ class Children:
         key = self._by_uid.get(uid)
         return key.name if key is not None else None
 
-    def doom(self, uid: str) -> None:
+    def mark_deleting(self, uid: str) -> None:
         """The cluster took its deletion: until the copy shows what became of it, there is nothing to ask for again."""
         if (key := self._by_uid.get(uid)) is not None:
-            self.reflector.objects[key][_DOOMED] = True
+            self.reflector.objects[key][_DELETING] = True
 
-    def is_doomed(self, uid: str) -> bool:
+    def is_marked_deleting(self, uid: str) -> bool:
         key = self._by_uid.get(uid)
-        return key is not None and _DOOMED in self.reflector.objects[key]
+        return key is not None and _DELETING in self.reflector.objects[key]
 
     def await_end(self, key: Key, job: Key) -> bool:
         """Count an object of somebody else among what the job looks at, until it goes; whether there is one."""
@@ -139,16 +139,16 @@ class Children:
             if self._gone is not None and _WHOLE in old:
                 self._gone(_decode(old[_WHOLE]))
         if before is not None and before != after:
-            self._take_out(before, change.key)
+            self._remove(before, change.key)
 
     def _no_longer_awaited(self, key: Key, owner: Key | None) -> None:
         job = self._awaited.pop(key, None)
         if job is not None:
             self._freed(job)
             if job != owner:
-                self._take_out(job, key)
+                self._remove(job, key)
 
-    def _take_out(self, job: Key, key: Key) -> None:
+    def _remove(self, job: Key, key: Key) -> None:
         keys = self._of.get(job)
         if keys is not None:
             keys.pop(key, None)

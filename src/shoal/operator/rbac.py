@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from shoal.controller_runtime.rights import INFORMER_VERBS, Permission, permissions_on
-from shoal.dialects.dialect import Dialect, Kin
+from shoal.dialects.dialect import Dialect, OwnedObjects
 from shoal.kube.kinds import (
     CONFIG_MAP,
     EVENT,
@@ -29,11 +29,11 @@ MUTATING = Kind(
 
 def job_rights(dialects: Iterable[Dialect]) -> list[Permission]:
     """Where jobs live: in all namespaces, or in the one that is served. Each once, whoever needs it."""
-    found = [right for dialect in dialects for right in _of_language(dialect)]
+    found = [right for dialect in dialects for right in _dialect_rights(dialect)]
     return list(dict.fromkeys(found))
 
 
-def _of_language(dialect: Dialect) -> list[Permission]:
+def _dialect_rights(dialect: Dialect) -> list[Permission]:
     kind = dialect.kind
     has_status = "status" in kind.subresources
     rights = [
@@ -45,8 +45,8 @@ def _of_language(dialect: Dialect) -> list[Permission]:
         *permissions_on(POD, ("create", "delete", "get", *INFORMER_VERBS), "to run the tasks"),
         *permissions_on(EVENT, ("create", "patch"), "to tell what happens"),
     ]
-    rights += _of_kin(dialect)
-    if dialect.anchor_name is not None:
+    rights += _owned_object_rights(dialect)
+    if dialect.run_owner_name is not None:
         rights += permissions_on(
             CONFIG_MAP, ("create", "delete", "get", *INFORMER_VERBS), "to hold the pods of an attempt together"
         )
@@ -56,34 +56,44 @@ def _of_language(dialect: Dialect) -> list[Permission]:
     return rights
 
 
-def _of_kin(dialect: Dialect) -> list[Permission]:
+def _owned_object_rights(dialect: Dialect) -> list[Permission]:
     """Groups, companions and orders, where a language has them, and a ledger that is an annotation of the job."""
     rights: list[Permission] = []
-    if dialect.kin is not None:
+    if dialect.owned_objects is not None:
         kind = dialect.kind
         rights += permissions_on(kind, ("patch",), "to keep the ledger, and names of claims")
         rights += permissions_on(POD, ("patch",), "to mark pods that the operator itself sends away")
-        for child in dialect.kin.children:
-            rights += _on_groups(dialect.kin) if child.kind == dialect.kin.group else _on_child(child.kind)
-    if dialect.orders is not None:
-        rights += permissions_on(dialect.orders.kind, ("delete", *INFORMER_VERBS), "to obey orders to jobs, once each")
+        for child in dialect.owned_objects.children:
+            rights += (
+                _on_groups(dialect.owned_objects)
+                if child.kind == dialect.owned_objects.group
+                else _on_child(child.kind)
+            )
+    if dialect.commands is not None:
+        rights += permissions_on(
+            dialect.commands.kind, ("delete", *INFORMER_VERBS), "to obey orders to jobs, once each"
+        )
     return rights
 
 
 def group_rights(dialect: Dialect) -> list[Permission]:
     """On the objects that stand for gangs; part of what the language needs."""
-    return _on_groups(dialect.kin) if dialect.kin is not None else []
+    return _on_groups(dialect.owned_objects) if dialect.owned_objects is not None else []
 
 
-def _on_groups(kin: Kin) -> list[Permission]:
-    told = Permission(kin.group.group, f"{kin.group.plural}/status", "patch", "to say that the pods of a gang are up")
-    return [*_on_child(kin.group), *([told] if kin.answer is not None else [])]
+def _on_groups(owned: OwnedObjects) -> list[Permission]:
+    told = Permission(
+        owned.group.group, f"{owned.group.plural}/status", "patch", "to say that the pods of a gang are up"
+    )
+    return [*_on_child(owned.group), *([told] if owned.acknowledge_pods is not None else [])]
 
 
 def placing_rights(dialects: Iterable[Dialect]) -> list[Permission]:
     """In the cluster: to see what the scheduler of gangs speaks of. Its objects have no namespace."""
-    kins = [dialect.kin for dialect in dialects if dialect.kin is not None]
-    kinds = dict.fromkeys(kind for kin in kins if kin.looks is not None for kind in kin.looks.kinds)
+    kins = [dialect.owned_objects for dialect in dialects if dialect.owned_objects is not None]
+    kinds = dict.fromkeys(
+        kind for owned in kins if owned.cluster_lookups is not None for kind in owned.cluster_lookups.kinds
+    )
     return [
         right
         for kind in kinds
@@ -109,9 +119,12 @@ def webhook_rights(configuration: str) -> list[Permission]:
     return [right for kind in (VALIDATING, MUTATING) for right in permissions_on(kind, verbs, why, (configuration,))]
 
 
-def neighbour_rights(dialects: Iterable[Dialect]) -> list[Permission]:
+def validation_rights(dialects: Iterable[Dialect]) -> list[Permission]:
     """In the cluster, for the webhook: to see what new jobs are checked against."""
     why = "to check new jobs against what else there is"
     return [
-        right for dialect in dialects for kind in dialect.neighbours for right in permissions_on(kind, ("list",), why)
+        right
+        for dialect in dialects
+        for kind in dialect.validated_against
+        for right in permissions_on(kind, ("list",), why)
     ]

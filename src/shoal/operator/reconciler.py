@@ -23,21 +23,21 @@ from shoal.cluster.event_recorder import EventRecorder
 from shoal.cluster.informer import Change, Informer
 from shoal.controller_runtime.metrics import Metrics
 from shoal.controller_runtime.workqueue import WORKERS, WorkQueue
-from shoal.dialects.dialect import Dialect, LedgerUnreadable, ManifestInvalid, Owner, Settings, Snapshot
+from shoal.dialects.dialect import Dialect, DialectSettings, ManifestInvalid, Owner, Snapshot, StateUnreadable
 from shoal.engine import (
-    Body,
     Create,
     Created,
     Gone,
     Job,
     JobState,
-    News,
     Notification,
     Observed,
+    ObservedPod,
     Stage,
+    StateChange,
     Step,
     TaskRef,
-    bare,
+    compact_state,
 )
 from shoal.engine.advance import advance
 from shoal.engine.run_closing import give_up
@@ -47,12 +47,20 @@ from shoal.kube.messages import Message
 from shoal.kube.objects import Key, Obj, key_of, uid_of
 from shoal.kube.times import rfc3339
 from shoal.logs import Logger
-from shoal.operator.job_cache import Known, Pauses, Resting, still_news, still_unseen, wishes_of, word_for
-from shoal.operator.job_events import History, Teller, to_log, withholding
-from shoal.operator.orphan_adoption import take_orphans
-from shoal.operator.owned_informers import BODY, Children
-from shoal.operator.related_objects import KinCopies
-from shoal.operator.write_executor import Carried, Executor, find
+from shoal.operator.job_cache import (
+    CreateBackoff,
+    FinishedJob,
+    JobCacheEntry,
+    job_inputs,
+    phase_label,
+    unrecorded_results,
+    with_unobserved_creates,
+)
+from shoal.operator.job_events import EventEmitter, History, log_snapshot, withheld_messages
+from shoal.operator.orphan_adoption import adopt_orphans
+from shoal.operator.owned_informers import OBSERVED_POD, OwnedInformer
+from shoal.operator.related_objects import OwnedInformers
+from shoal.operator.write_executor import WriteExecutor, WriteResults, find
 from shoal.scheduler.transforms import without_managed_fields
 
 log = Logger(__name__)
@@ -60,12 +68,12 @@ log = Logger(__name__)
 ON_JOB_END = "OnJobEnd"  # the trigger of the snapshot of a job that has ended
 
 # What is no decision (that a body was made, where it runs, that it runs) may wait this long for company in the ledger.
-FACTS_WAIT = timedelta(milliseconds=300)
+STATUS_COALESCE = timedelta(milliseconds=300)
 # While tasks of the job are starting there is more to come: then it may be as many times the time of gathering.
-STARTING_GATHERS = 10
+STARTING_COALESCE_FACTOR = 10
 
 
-class JobLoop:
+class JobReconciler:
     """`run` until cancelled; may be cut anywhere."""
 
     def __init__(
@@ -73,11 +81,11 @@ class JobLoop:
         cluster: Cluster,
         dialect: Dialect,
         *,
-        settings: Settings = None,
+        settings: DialectSettings = None,
         clock: Clock,
         metrics: Metrics,
         rng: random.Random | None = None,
-        history: History = to_log,
+        history: History = log_snapshot,
         component: str = "shoal",
         namespace: str | None = None,
         labels: str = "",
@@ -94,46 +102,54 @@ class JobLoop:
         self._settings = settings if settings is not None else dialect.settings(None)
         self._clock = clock
         self._metrics = metrics
-        self._chance = rng or random.Random()  # noqa: S311 - names, delays and jitter; guards nothing
+        self._rng = rng or random.Random()  # noqa: S311 - names, delays and jitter; guards nothing
         self._history = history
-        self._serves = serves or _everybody
+        self._serves = serves or _serves_all
         self._selects = bool(labels)
         self._out_of_sight: list[Obj] = []  # jobs that are no longer among ours, gone or not
         self.advance = advance  # the engine; tests look over its shoulder
-        self._known: dict[Key, Known] = {}
-        self._resting: dict[Key, Resting] = {}
+        self._known: dict[Key, JobCacheEntry] = {}
+        self._finished_jobs: dict[Key, FinishedJob] = {}
         self._work = WorkQueue(
             self.name,
             self._timed_pass,
             clock=clock,
-            jitter=self._chance,
+            jitter=self._rng,
             coalesce_seconds=coalesce_seconds,
             workers=dialect.workers(self._settings) if dialect.workers is not None else WORKERS,
             in_progress=self._known.__contains__,
         )
-        self._starting_wait = max(FACTS_WAIT, STARTING_GATHERS * timedelta(seconds=coalesce_seconds))
+        self._starting_wait = max(STATUS_COALESCE, STARTING_COALESCE_FACTOR * timedelta(seconds=coalesce_seconds))
         self._jobs = Informer(
             cluster, self._kind, namespace,
-            labels=labels, trim=self._trimmed, on_change=self._job_changed, clock=clock, jitter=self._chance,
+            labels=labels, trim=self._trimmed, on_change=self._job_changed, clock=clock, jitter=self._rng,
         )  # fmt: skip
         gone = self._child_gone if dialect.deletion_snapshot is not None else None
-        self._pods = Children(
+        self._pods = OwnedInformer(
             cluster,
             POD,
             self._owner,
             namespace=namespace,
             wake=self._work.add_after_delay,
-            freed=self._freed,
+            freed=self._name_freed,
             gone=gone,
-            went=self._pod_went,
+            went=self._pod_vanished,
             clock=clock,
         )
-        self._anchors = Children(
-            cluster, CONFIG_MAP, self._owner, namespace=namespace, wake=self._work.add, freed=self._freed, clock=clock
+        self._run_owners = OwnedInformer(
+            cluster,
+            CONFIG_MAP,
+            self._owner,
+            namespace=namespace,
+            wake=self._work.add,
+            freed=self._name_freed,
+            clock=clock,
         )
-        self._kin = KinCopies(cluster, dialect, self._owner, namespace=namespace, wake=self._wake_served, clock=clock)
-        self._executor = Executor(cluster, dialect, self._pods, self._kin, metrics, self._chance)
-        self._teller = Teller(EventRecorder(cluster, component, clock=clock), metrics)
+        self._owned = OwnedInformers(
+            cluster, dialect, self._owner, namespace=namespace, wake=self._wake_served, clock=clock
+        )
+        self._executor = WriteExecutor(cluster, dialect, self._pods, self._owned, metrics, self._rng)
+        self._teller = EventEmitter(EventRecorder(cluster, component, clock=clock), metrics)
 
     @property
     def name(self) -> str:
@@ -145,9 +161,9 @@ class JobLoop:
         return self._work.depth == 0
 
     @property
-    def resting(self) -> frozenset[Key]:
+    def finished_jobs(self) -> frozenset[Key]:
         """The jobs that ended and are remembered by little more than their names."""
-        return frozenset(self._resting)
+        return frozenset(self._finished_jobs)
 
     @property
     def is_synced(self) -> bool:
@@ -156,8 +172,8 @@ class JobLoop:
 
     @property
     def _copies(self) -> tuple[Informer, ...]:
-        anchors = (self._anchors.reflector,) if self._dialect.anchor_name is not None else ()
-        return self._pods.reflector, *anchors, *self._kin.reflectors, self._jobs
+        anchors = (self._run_owners.reflector,) if self._dialect.run_owner_name is not None else ()
+        return self._pods.reflector, *anchors, *self._owned.reflectors, self._jobs
 
     async def run(self) -> None:
         try:
@@ -167,12 +183,12 @@ class JobLoop:
                         group.create_task(reflector.run())
                     group.create_task(self._teller.run())
         finally:
-            for known in self._known.values():
-                known.set_timer(None)
-                self._metrics.count_state_change(self._kind, known.word, "")
-            for resting in self._resting.values():
-                resting.cancel()
-                self._metrics.count_state_change(self._kind, resting.word, "")
+            for entry in self._known.values():
+                entry.set_timer(None)
+                self._metrics.count_state_change(self._kind, entry.reported_phase, "")
+            for finished in self._finished_jobs.values():
+                finished.cancel()
+                self._metrics.count_state_change(self._kind, finished.reported_phase, "")
             await self._work.close()
 
     # What wakes a job
@@ -200,26 +216,26 @@ class JobLoop:
                 self._out_of_sight.append(change.old)
             else:
                 self._child_gone(change.old)
-        known = self._known.get(change.key)
-        if change.new is None or known is None:
+        entry = self._known.get(change.key)
+        if change.new is None or entry is None:
             self._work.add(change.key)
-        elif known.is_writing:
-            known.is_unsure = True  # most likely a watch that is faster than the answer to our own write
+        elif entry.write_pending:
+            entry.stale = True  # most likely a watch that is faster than the answer to our own write
         else:
-            self._take_copy(known, change.new)
+            self._take_copy(entry, change.new)
             if not self._work.is_pending(change.key):
-                self._let_rest(change.key, known)
+                self._release_finished(change.key, entry)
 
-    def _take_copy(self, known: Known, job: Obj) -> None:
-        if known.echo == job["metadata"]["resourceVersion"]:
-            known.saw(job)  # one object instead of two that are equal
+    def _take_copy(self, entry: JobCacheEntry, job: Obj) -> None:
+        if entry.own_version == job["metadata"]["resourceVersion"]:
+            entry.observe(job)  # one object instead of two that are equal
         else:
             self._work.add(key_of(job))
 
     def _child_gone(self, obj: Obj) -> None:
         """A job or pod that is no longer there leaves its last version in the history."""
         if self._dialect.deletion_snapshot is not None:
-            self._remember(self._dialect.deletion_snapshot(obj, self._settings))
+            self._log_snapshot(self._dialect.deletion_snapshot(obj, self._settings))
 
     # One pass
 
@@ -229,7 +245,7 @@ class JobLoop:
         with self._metrics.time_reconcile(self._kind):
             await self._pass(key)
 
-    async def _look_after(self, key: Key) -> None:
+    async def _job_deleted(self, key: Key) -> None:
         """A job that left the selection may merely be somebody else's now: only a live look tells."""
         for job in [job for job in self._out_of_sight if key_of(job) == key]:
             found = await find(self._cluster, self._kind, key.name, key.namespace)
@@ -242,7 +258,7 @@ class JobLoop:
 
         The copy of the jobs may be behind, or select only some of them, so the API server decides.
         """
-        commands = self._kin.orders_for(key)
+        commands = self._owned.commands_for(key)
         if commands and await find(self._cluster, self._kind, key.name, key.namespace) is None:
             await self._executor.discard(commands)
 
@@ -257,186 +273,190 @@ class JobLoop:
 
     async def _pass(self, key: Key) -> None:
         if self._out_of_sight:
-            await self._look_after(key)
+            await self._job_deleted(key)
         if self._dialect.finalizer:
             await self._free_left_behind(key)
         if key not in self._jobs.objects:
             await self._discard_commands(key)
-        known = await self._recall(key)  # 1. what it is, and what was stored
-        job = self._read(known) if known is not None else None
-        if known is None or job is None:
+        entry = await self._recall(key)  # 1. what it is, and what was stored
+        job = self._read(entry) if entry is not None else None
+        if entry is None or job is None:
             return
-        if known.state.is_new and self._dialect.take is not None:
-            await self._take_in(known)
+        if entry.state.is_new and self._dialect.adopt_patch is not None:
+            await self._adopt_orphans(entry)
         now = self._clock.now()
-        observed = await self._look_closer(known, self._observe(key, known))  # 2. what is there
-        step = self.advance(job, known.state, observed, now)  # 3. what it means
-        self._tell_history(known, job, observed, step, now)  # 4. history, then the ledger
+        observed = await self._confirm_run_owner(entry, self._observe(key, entry))  # 2. what is there
+        step = self.advance(job, entry.state, observed, now)  # 3. what it means
+        self._record_history(entry, job, observed, step, now)  # 4. history, then the ledger
         try:
-            await self._store(known, job, step, now)
+            await self._store(entry, job, step, now)
         except ApiError as refused:
             if not is_too_large(refused):
                 raise
-            await self._give_up(key, known, job, refused, now)
+            await self._give_up(key, entry, job, refused, now)
             return
         writes = [
             write
             for write in step.writes
-            if not isinstance(write, Create) or known.pauses.allow(write, step.state, now)
+            if not isinstance(write, Create) or entry.backoff.allow(write, step.state, now)
         ]
-        carried = await self._executor.carry_out(known.manifest, writes, barred=known.pauses.barred)  # 5. the writes
-        self._note(key, known, carried, now)
-        report_due = await self._report(known, job, observed, now)  # 6. what people see
-        troubles = (*withholding(carried), *carried.complaints, *known.news_of_doors(step.doors))
-        self._say(known, (*step.notifications, *troubles))
-        again = step.again or carried.is_urgent
-        self._plan_next(key, known, step, since=now, report_due=report_due, again=again)  # 7. when to look again
-        are_up = known.state.run.stage is Stage.RUNNING
-        await self._executor.answer(known.manifest, carried, are_up=are_up, now=rfc3339(now))
-        if carried.failure is not None:
-            raise carried.failure
-        if not step.again:
-            self._let_rest(key, known)
+        results = await self._executor.carry_out(entry.manifest, writes, barred=entry.backoff.barred)  # 5. the writes
+        self._record_results(key, entry, results, now)
+        report_due = await self._report(entry, job, observed, now)  # 6. what people see
+        troubles = (*withheld_messages(results), *results.failure_messages, *entry.gate_messages(step.gate_statuses))
+        self._emit_messages(entry, (*step.notifications, *troubles))
+        again = step.requeue or results.is_urgent
+        self._plan_next(key, entry, step, since=now, report_due=report_due, again=again)  # 7. when to look again
+        are_up = entry.state.run.stage is Stage.RUNNING
+        await self._executor.acknowledge_pods(entry.manifest, results, are_up=are_up, now=rfc3339(now))
+        if results.failure is not None:
+            raise results.failure
+        if not step.requeue:
+            self._release_finished(key, entry)
 
     # 1. Recalling
 
-    async def _recall(self, key: Key) -> Known | None:
+    async def _recall(self, key: Key) -> JobCacheEntry | None:
         """The job under that key as far as we know it; None where it is gone, or nobody can read it."""
-        seen, known = self._jobs.objects.get(key), self._known.get(key)
-        if known is not None and (seen is None or uid_of(seen) != known.uid):
-            known.set_timer(None)
+        seen, entry = self._jobs.objects.get(key), self._known.get(key)
+        if entry is not None and (seen is None or uid_of(seen) != entry.uid):
+            entry.set_timer(None)
             del self._known[key]
-            self._forget(key, known)
-            known = None
-        resting = self._resting.pop(key, None)
-        if resting is not None and (seen is None or uid_of(seen) != resting.uid):
-            resting.cancel()
-            self._forget(key, resting)
-            resting = None
+            self._remove(key, entry)
+            entry = None
+        finished = self._finished_jobs.pop(key, None)
+        if finished is not None and (seen is None or uid_of(seen) != finished.uid):
+            finished.cancel()
+            self._remove(key, finished)
+            finished = None
         if seen is None:
             return None
-        if known is None:
-            return self._meet(key, seen, resting)
-        known.saw(seen)
-        return await self._look_again(known) if known.is_doubtful else known
+        if entry is None:
+            return self._add(key, seen, finished)
+        entry.observe(seen)
+        return await self._reload(entry) if entry.state_unreadable else entry
 
-    def _meet(self, key: Key, manifest: Obj, resting: Resting | None) -> Known | None:
-        word, timer = (resting.word, resting.timer) if resting is not None else ("", None)
-        state = self._restore(manifest)
+    def _add(self, key: Key, manifest: Obj, finished: FinishedJob | None) -> JobCacheEntry | None:
+        reported_phase, timer = (finished.reported_phase, finished.timer) if finished is not None else ("", None)
+        state = self._restore_state(manifest)
         if state is None:
-            self._metrics.count_state_change(self._kind, word, "")
+            self._metrics.count_state_change(self._kind, reported_phase, "")
             return None
-        known = self._known[key] = Known(manifest, state, state, Pauses(self._chance), timer=timer, word=word)
-        return known
+        entry = self._known[key] = JobCacheEntry(
+            manifest, state, state, CreateBackoff(self._rng), timer=timer, reported_phase=reported_phase
+        )
+        return entry
 
-    async def _look_again(self, known: Known) -> Known | None:
+    async def _reload(self, entry: JobCacheEntry) -> JobCacheEntry | None:
         """A ledger write failed or its answer got lost: what is stored counts, and only a live look shows it."""
-        key = key_of(known.manifest)
+        key = key_of(entry.manifest)
         found = await find(self._cluster, self._kind, key.name, key.namespace)
-        state = self._restore(found) if found is not None and uid_of(found) == known.uid else None
+        state = self._restore_state(found) if found is not None and uid_of(found) == entry.uid else None
         if found is None or state is None:
             return None
-        known.births = still_news(known.births, known.state, state)
-        known.receipts = still_news(known.receipts, known.state, state)
-        state = still_unseen(state, known.state)
-        known.manifest, known.state, known.stored = without_managed_fields(found), state, state
-        known.unwritten_since, known.is_doubtful = None, False
-        return known
+        entry.unobserved_creates = unrecorded_results(entry.unobserved_creates, entry.state, state)
+        entry.write_results = unrecorded_results(entry.write_results, entry.state, state)
+        state = with_unobserved_creates(state, entry.state)
+        entry.manifest, entry.state, entry.stored = without_managed_fields(found), state, state
+        entry.unwritten_since, entry.state_unreadable = None, False
+        return entry
 
-    def _restore(self, manifest: Obj) -> JobState | None:
+    def _restore_state(self, manifest: Obj) -> JobState | None:
         try:
             return self._dialect.restore(manifest)
-        except LedgerUnreadable as problem:
-            self._complain(manifest, "LedgerUnreadable", str(problem))
+        except StateUnreadable as problem:
+            self._emit_invalid(manifest, "LedgerUnreadable", str(problem))
             return None
 
-    def _read(self, known: Known) -> Job | None:
-        wishes = wishes_of(known.manifest)
-        if known.reading is None or known.reading[0] != wishes:
-            known.reading = (wishes, self._read_afresh(known.manifest))
-        return known.reading[1]
+    def _read(self, entry: JobCacheEntry) -> Job | None:
+        wishes = job_inputs(entry.manifest)
+        if entry.parsed is None or entry.parsed[0] != wishes:
+            entry.parsed = (wishes, self._read_afresh(entry.manifest))
+        return entry.parsed[1]
 
     def _read_afresh(self, manifest: Obj) -> Job | None:
         try:
             return self._dialect.read(manifest, self._settings)
         except ManifestInvalid as problem:
-            self._complain(manifest, "InvalidManifest", str(problem))
+            self._emit_invalid(manifest, "InvalidManifest", str(problem))
             return None
 
-    def _complain(self, manifest: Obj, reason: str, text: str) -> None:
+    def _emit_invalid(self, manifest: Obj, reason: str, text: str) -> None:
         log.warning("job cannot be run", job=str(key_of(manifest)), reason=reason, problem=text)
-        self._teller.say(manifest, (Notification("", Message(reason, {"cause": text}), warning=True),))
+        self._teller.emit(manifest, (Notification("", Message(reason, {"cause": text}), warning=True),))
 
-    def _forget(self, key: Key, known: Known | Resting) -> None:
-        self._metrics.count_state_change(self._kind, known.word, "")
-        self._kin.forget(key)
-        self._executor.forget(known.uid)
+    def _remove(self, key: Key, entry: JobCacheEntry | FinishedJob) -> None:
+        self._metrics.count_state_change(self._kind, entry.reported_phase, "")
+        self._owned.forget(key)
+        self._executor.forget(entry.uid)
 
     # 2. Observing
 
-    async def _take_in(self, known: Known) -> None:
+    async def _adopt_orphans(self, entry: JobCacheEntry) -> None:
         """What a new job finds that is nobody's: counted before it makes pods of its own."""
-        if (version := await take_orphans(self._cluster, self._dialect, known.manifest)) is not None:
+        if (version := await adopt_orphans(self._cluster, self._dialect, entry.manifest)) is not None:
             await self._pods.reflector.wait_for_version(version)
 
-    def _observe(self, key: Key, known: Known) -> Observed:
-        dialect, manifest = self._dialect, known.manifest
-        copies = [body for pod in self._pods.of(key) if (body := self._body(pod, known)) is not None]
-        bodies = tuple([body for body in copies if body.uid not in known.gone])
-        anchor = None
-        if dialect.anchor_name is not None and dialect.anchor is not None:
-            place = Key(key.namespace, dialect.anchor_name(manifest))
-            if (found := self._anchors.get(place)) is not None and uid_of(found) not in known.gone:
-                anchor = dialect.anchor(found, manifest)
-                if not anchor.owned:
-                    self._anchors.await_end(place, key)
-        relatives = self._kin.of(key, manifest, known.gone)
-        known.heard = known.went
+    def _observe(self, key: Key, entry: JobCacheEntry) -> Observed:
+        dialect, manifest = self._dialect, entry.manifest
+        copies = [
+            observed_pod for pod in self._pods.of(key) if (observed_pod := self._observe_pod(pod, entry)) is not None
+        ]
+        pods = tuple([observed_pod for observed_pod in copies if observed_pod.uid not in entry.deleted_uids])
+        run_owner = None
+        if dialect.run_owner_name is not None and dialect.run_owner is not None:
+            place = Key(key.namespace, dialect.run_owner_name(manifest))
+            if (found := self._run_owners.get(place)) is not None and uid_of(found) not in entry.deleted_uids:
+                run_owner = dialect.run_owner(found, manifest)
+                if not run_owner.owned:
+                    self._run_owners.await_end(place, key)
+        relatives = self._owned.of(key, manifest, entry.deleted_uids)
+        entry.reported_vanished = entry.vanished_uids
         return Observed(
-            bodies=bodies,
-            anchor=anchor,
+            pods=pods,
+            run_owner=run_owner,
             groups=relatives.groups,
-            companions=relatives.companions,
+            owned_objects=relatives.owned_objects,
             commands=relatives.commands,
-            opened=relatives.opened,
-            receipts=known.births + known.receipts + known.vanished(),
-            nonce=f"{self._chance.getrandbits(64):016x}",
+            open_gates=relatives.open_gates,
+            write_results=entry.unobserved_creates + entry.write_results + entry.vanished_pods(),
+            nonce=f"{self._rng.getrandbits(64):016x}",
         )
 
-    async def _look_closer(self, known: Known, observed: Observed) -> Observed:
+    async def _confirm_run_owner(self, entry: JobCacheEntry, observed: Observed) -> Observed:
         """Bodies that leave may do so because their anchor does, and its copy may be late: then a live look decides.
 
         The end of the whole must not depend on which of two watches is faster.
         """
-        anchor = observed.anchor
-        if anchor is None or anchor.leaving or not anchor.owned or not known.state.run.is_open:
+        run_owner = observed.run_owner
+        if run_owner is None or run_owner.leaving or not run_owner.owned or not entry.state.run.is_open:
             return observed
-        if not _misses_somebody(known.state, observed):
+        if not _is_pod_missing(entry.state, observed):
             return observed
-        assert self._dialect.anchor_name is not None
-        assert self._dialect.anchor is not None
+        assert self._dialect.run_owner_name is not None
+        assert self._dialect.run_owner is not None
         found = await find(
-            self._cluster, CONFIG_MAP, self._dialect.anchor_name(known.manifest), key_of(known.manifest).namespace
+            self._cluster, CONFIG_MAP, self._dialect.run_owner_name(entry.manifest), key_of(entry.manifest).namespace
         )
-        seen = self._dialect.anchor(found, known.manifest) if found is not None else None
-        return replace(observed, anchor=seen)
+        seen = self._dialect.run_owner(found, entry.manifest) if found is not None else None
+        return replace(observed, run_owner=seen)
 
-    def _body(self, pod: Obj, known: Known) -> Body | None:
+    def _observe_pod(self, pod: Obj, entry: JobCacheEntry) -> ObservedPod | None:
         """Kept beside the copy of the pod: the same version of it, looked at for the same job, is the same body."""
-        kept: tuple[str, Body | None] | None = pod.get(BODY)
-        if kept is None or kept[0] != known.uid:
-            kept = pod[BODY] = (known.uid, self._dialect.body(pod, known.manifest))
+        kept: tuple[str, ObservedPod | None] | None = pod.get(OBSERVED_POD)
+        if kept is None or kept[0] != entry.uid:
+            kept = pod[OBSERVED_POD] = (entry.uid, self._dialect.observe_pod(pod, entry.manifest))
         return kept[1]
 
     # 4. Storing
 
-    def _tell_history(self, known: Known, job: Job, observed: Observed, step: Step, now: datetime) -> None:
+    def _record_history(self, entry: JobCacheEntry, job: Job, observed: Observed, step: Step, now: datetime) -> None:
         if self._dialect.snapshot is None:
-            if step.state.is_ended and not known.state.is_ended:
-                self._remember(self._end_snapshot(known.manifest, job, observed, step, now))
+            if step.state.is_ended and not entry.state.is_ended:
+                self._log_snapshot(self._end_snapshot(entry.manifest, job, observed, step, now))
         else:
             for notice in step.notices:
-                self._remember(self._dialect.snapshot(known.manifest, known.state, notice, self._settings, now))
+                self._log_snapshot(self._dialect.snapshot(entry.manifest, entry.state, notice, self._settings, now))
 
     def _end_snapshot(self, manifest: Obj, job: Job, observed: Observed, step: Step, now: datetime) -> Snapshot:
         """The job as it ended, for languages that define no snapshots of their own."""
@@ -444,82 +464,88 @@ class JobLoop:
         whole = {"apiVersion": self._kind.api_version, "kind": self._kind.kind, **manifest}
         return Snapshot(str(key_of(manifest)), ON_JOB_END, whole if status is None else {**whole, "status": status})
 
-    def _remember(self, snapshot: Snapshot | None) -> None:
+    def _log_snapshot(self, snapshot: Snapshot | None) -> None:
         if snapshot is not None:
             self._history(snapshot)
 
-    async def _store(self, known: Known, job: Job, step: Step, now: datetime) -> None:
+    async def _store(self, entry: JobCacheEntry, job: Job, step: Step, now: datetime) -> None:
         """The ledger, in one write that fails if anybody changed the job meanwhile. Some news may wait a moment.
 
         The job is counted first: who reads of its end finds it among the ended ones.
         """
-        self._count(known, word_for(step.state))
-        memory = job.policies.embodiment.memory
-        if step.state is known.stored or bare(step.state, memory) == bare(known.stored, memory):
-            known.unwritten_since, known.births = None, ()
-        elif self._may_wait(known, step, now):
-            known.unwritten_since = known.unwritten_since or now
-            known.births += tuple(receipt for receipt in known.receipts if isinstance(receipt, Created))
+        self._count(entry, phase_label(step.state))
+        memory = job.policies.pod_policy.memory
+        if step.state is entry.stored or compact_state(step.state, memory) == compact_state(entry.stored, memory):
+            entry.unwritten_since, entry.unobserved_creates = None, ()
+        elif self._may_wait(entry, step, now):
+            entry.unwritten_since = entry.unwritten_since or now
+            entry.unobserved_creates += tuple(
+                receipt for receipt in entry.write_results if isinstance(receipt, Created)
+            )
         else:
-            await self._write_ledger(known, job, step.state)
-        known.state, known.receipts, known.went = step.state, (), known.went - known.heard
+            await self._write_state(entry, job, step.state)
+        entry.state, entry.write_results, entry.vanished_uids = (
+            step.state,
+            (),
+            entry.vanished_uids - entry.reported_vanished,
+        )
 
-    async def _give_up(self, key: Key, known: Known, job: Job, refused: ApiError, now: datetime) -> None:
+    async def _give_up(self, key: Key, entry: JobCacheEntry, job: Job, refused: ApiError, now: datetime) -> None:
         """The server does not store a state of this size, today or after a pause: the job ends, and says why."""
         outcome = job.policies.completion.too_large
-        state = give_up(known.state, outcome, now)
-        await self._write_ledger(known, job, state)
-        known.state, known.receipts, known.unsaid = state, (), ()
-        self._count(known, word_for(state))
+        state = give_up(entry.state, outcome, now)
+        await self._write_state(entry, job, state)
+        entry.state, entry.write_results, entry.pending_messages = state, (), ()
+        self._count(entry, phase_label(state))
         message = Message("StateTooLarge", {"text": outcome.text, "cause": refused.message})
-        self._teller.say(known.manifest, (Notification("", message, warning=True),))
+        self._teller.emit(entry.manifest, (Notification("", message, warning=True),))
         self._work.add(key)  # its objects go, and the status says so
 
-    def _count(self, known: Known, word: str) -> None:
-        self._metrics.count_state_change(self._kind, known.word, word)
-        known.word = word
+    def _count(self, entry: JobCacheEntry, reported_phase: str) -> None:
+        self._metrics.count_state_change(self._kind, entry.reported_phase, reported_phase)
+        entry.reported_phase = reported_phase
 
-    def _may_wait(self, known: Known, step: Step, now: datetime) -> bool:
+    def _may_wait(self, entry: JobCacheEntry, step: Step, now: datetime) -> bool:
         """No decision, and for a moment only: what a crash leaves unstored is read from the objects again."""
-        if step.news is News.DECISIONS or step.notices:
+        if step.state_change is StateChange.DECISIONS or step.notices:
             return False
-        due = self._facts_due(known, step.state)
+        due = self._facts_due(entry, step.state)
         return due is None or now < due
 
-    def _facts_due(self, known: Known, state: JobState) -> datetime | None:
+    def _facts_due(self, entry: JobCacheEntry, state: JobState) -> datetime | None:
         """When what waits for company has waited enough; None where nothing waits."""
-        if known.unwritten_since is None:
+        if entry.unwritten_since is None:
             return None
-        return known.unwritten_since + (self._starting_wait if _is_starting(state) else FACTS_WAIT)
+        return entry.unwritten_since + (self._starting_wait if _is_starting(state) else STATUS_COALESCE)
 
-    async def _write_ledger(self, known: Known, job: Job, state: JobState) -> None:
-        version = known.manifest["metadata"]["resourceVersion"]
+    async def _write_state(self, entry: JobCacheEntry, job: Job, state: JobState) -> None:
+        version = entry.manifest["metadata"]["resourceVersion"]
         ledger = self._dialect.record(job, state, self._settings)
         condition = {"op": "replace", "path": "/metadata/resourceVersion", "value": version}
-        known.is_doubtful = True  # until the answer is here, also where we are cut off before it
-        patch = [condition, *ledger.patch(known.manifest)]
-        known.manifest = await self._patch_job(known, patch, PatchType.JSON, ledger.subresource)
-        known.stored = state
-        known.unwritten_since, known.births, known.is_doubtful = None, (), False
+        entry.state_unreadable = True  # until the answer is here, also where we are cut off before it
+        patch = [condition, *ledger.patch(entry.manifest)]
+        entry.manifest = await self._patch_job(entry, patch, PatchType.JSON, ledger.subresource)
+        entry.stored = state
+        entry.unwritten_since, entry.unobserved_creates, entry.state_unreadable = None, (), False
 
-    async def _patch_job(self, known: Known, patch: Obj | list[Obj], form: PatchType, subresource: str) -> Obj:
+    async def _patch_job(self, entry: JobCacheEntry, patch: Obj | list[Obj], form: PatchType, subresource: str) -> Obj:
         """The job as the write leaves it. What a watch tells of the write is no news, even if it comes before the
         answer; what the write met that we did not know is."""
-        key = key_of(known.manifest)
+        key = key_of(entry.manifest)
         self._metrics.count_write(self._kind, "patch")
-        known.is_writing = True
+        entry.write_pending = True
         try:
             answer = await self._cluster.patch(
                 self._kind, key.name, key.namespace, patch=patch, patch_type=form, subresource=self._served(subresource)
             )
-            if wishes_of(answer) == wishes_of(known.manifest):
-                known.echo = answer["metadata"]["resourceVersion"]
+            if job_inputs(answer) == job_inputs(entry.manifest):
+                entry.own_version = answer["metadata"]["resourceVersion"]
         finally:
-            known.is_writing = False
-            if known.is_unsure:
-                known.is_unsure = False
+            entry.write_pending = False
+            if entry.stale:
+                entry.stale = False
                 if (seen := self._jobs.objects.get(key)) is not None:
-                    self._take_copy(known, seen)
+                    self._take_copy(entry, seen)
         seen = self._jobs.objects.get(key)
         if seen is not None and seen["metadata"]["resourceVersion"] == answer["metadata"]["resourceVersion"]:
             return seen  # one object instead of two that are equal
@@ -531,88 +557,90 @@ class JobLoop:
 
     # 5. to 7. After the writes
 
-    def _note(self, key: Key, known: Known, carried: Carried, now: datetime) -> None:
-        known.receipts = tuple(carried.receipts)
-        known.gone = frozenset(uid for uid in known.gone if self._is_shown(uid))
-        known.gone |= {receipt.uid for receipt in carried.receipts if isinstance(receipt, Gone) and receipt.uid}
-        for create in carried.made:
-            known.pauses.made(create)
-        for create in carried.refused:
-            if not isinstance(create.target, TaskRef) or create.target.role not in carried.full:
-                known.pauses.refused(create.target, now)
-        for role in carried.full:
-            known.pauses.refused(role, now)
-        known.pauses.barred = {role: first.target for role, first in carried.barred.items()} | known.pauses.barred
-        for place in carried.in_the_way:
+    def _record_results(self, key: Key, entry: JobCacheEntry, results: WriteResults, now: datetime) -> None:
+        entry.write_results = tuple(results.write_results)
+        entry.deleted_uids = frozenset(uid for uid in entry.deleted_uids if self._is_shown(uid))
+        entry.deleted_uids |= {
+            receipt.uid for receipt in results.write_results if isinstance(receipt, Gone) and receipt.uid
+        }
+        for create in results.made:
+            entry.backoff.made(create)
+        for create in results.refused:
+            if not isinstance(create.target, TaskRef) or create.target.role not in results.quota_exceeded:
+                entry.backoff.refused(create.target, now)
+        for role in results.quota_exceeded:
+            entry.backoff.refused(role, now)
+        entry.backoff.barred = {role: first.target for role, first in results.barred.items()} | entry.backoff.barred
+        for place in results.name_conflicts:
             self._pods.await_end(place, key)
 
     def _is_shown(self, uid: str) -> bool:
-        return any(copies.name_of(uid) is not None for copies in (self._pods, self._anchors, self._kin))
+        return any(copies.name_of(uid) is not None for copies in (self._pods, self._run_owners, self._owned))
 
-    async def _report(self, known: Known, job: Job, observed: Observed, now: datetime) -> datetime | None:
+    async def _report(self, entry: JobCacheEntry, job: Job, observed: Observed, now: datetime) -> datetime | None:
         """The projection, where it is not the ledger; written only where it differs from what stands there. Returns
         when it changes by time alone."""
-        manifest = known.manifest
-        report = self._dialect.report(job, known.state, observed, manifest, now)
+        manifest = entry.manifest
+        report = self._dialect.report(job, entry.state, observed, manifest, now)
         operations: list[Obj] = []
         if report.status is not None and report.status != manifest.get("status"):
             operations = [{"op": "add", "path": "/status", "value": report.status}]
-            await self._project(known, operations, PatchType.JSON, "status")
+            await self._project(entry, operations, PatchType.JSON, "status")
         standing = manifest["metadata"].get("annotations") or {}
         changed = {name: text for name, text in report.annotations.items() if standing.get(name) != text}
         if changed:
-            await self._project(known, {"metadata": {"annotations": changed}}, PatchType.MERGE, "")
+            await self._project(entry, {"metadata": {"annotations": changed}}, PatchType.MERGE, "")
         if report.spec:
-            uid = {"op": "test", "path": "/metadata/uid", "value": known.uid}
-            await self._project(known, [uid, *report.spec], PatchType.JSON, "")
+            uid = {"op": "test", "path": "/metadata/uid", "value": entry.uid}
+            await self._project(entry, [uid, *report.spec], PatchType.JSON, "")
         return report.wake_at
 
-    async def _project(self, known: Known, patch: Obj | list[Obj], form: PatchType, subresource: str) -> None:
-        known.saw(await self._patch_job(known, patch, form, subresource))
+    async def _project(self, entry: JobCacheEntry, patch: Obj | list[Obj], form: PatchType, subresource: str) -> None:
+        entry.observe(await self._patch_job(entry, patch, form, subresource))
 
-    def _say(self, known: Known, notifications: tuple[Notification, ...]) -> None:
+    def _emit_messages(self, entry: JobCacheEntry, notifications: tuple[Notification, ...]) -> None:
         """What a ledger says that is not stored yet is not said either."""
-        known.unsaid += notifications
-        if known.unwritten_since is None:
-            self._teller.say(known.manifest, known.unsaid)
-            known.unsaid = ()
+        entry.pending_messages += notifications
+        if entry.unwritten_since is None:
+            self._teller.emit(entry.manifest, entry.pending_messages)
+            entry.pending_messages = ()
 
     def _plan_next(
-        self, key: Key, known: Known, step: Step, *, since: datetime, report_due: datetime | None, again: bool
+        self, key: Key, entry: JobCacheEntry, step: Step, *, since: datetime, report_due: datetime | None, again: bool
     ) -> None:
         now = self._clock.now()
-        facts = self._facts_due(known, step.state)
-        refused = known.pauses.next_end(since)  # a short pause may have ended while the pass went on
+        facts = self._facts_due(entry, step.state)
+        refused = entry.backoff.next_end(since)  # a short pause may have ended while the pass went on
         moments = [moment for moment in (step.wake_at, report_due, refused, facts) if moment is not None]
         timer = None
         if moments:
             seconds = max((min(moments) - now).total_seconds(), 0.0)
             timer = self._clock.call_later(seconds, lambda: self._work.add(key))
-        known.set_timer(timer)
+        entry.set_timer(timer)
         if again:
             self._work.add(key)
 
-    def _let_rest(self, key: Key, known: Known) -> None:
+    def _release_finished(self, key: Key, entry: JobCacheEntry) -> None:
         copy = self._jobs.objects.get(key)
-        resting = known.at_rest(copy) if copy is not None else None
-        if resting is not None:
-            self._resting[key] = resting
+        finished = entry.to_finished(copy) if copy is not None else None
+        if finished is not None:
+            self._finished_jobs[key] = finished
             del self._known[key]
 
-    def _pod_went(self, key: Key, uid: str) -> None:
+    def _pod_vanished(self, key: Key, uid: str) -> None:
         """It may have come and gone between two passes, and then no copy will ever show it."""
-        known = self._known.get(key)
-        if known is not None:
-            known.went |= {uid}
+        entry = self._known.get(key)
+        if entry is not None:
+            entry.vanished_uids |= {uid}
 
-    def _freed(self, key: Key) -> None:
+    def _name_freed(self, key: Key) -> None:
         """What stood in a job's way has gone."""
-        known = self._known.get(key)
-        if known is not None:
-            known.pauses.end()
+        entry = self._known.get(key)
+        if entry is not None:
+            entry.backoff.reset()
 
 
-def _everybody(_: Key) -> bool:
+def _serves_all(_: Key) -> bool:
     return True
 
 
@@ -621,9 +649,9 @@ def _is_starting(state: JobState) -> bool:
     return any(task.outcome is None and not task.attempt.ip for role in state.roles for task in role.tasks)
 
 
-def _misses_somebody(state: JobState, observed: Observed) -> bool:
+def _is_pod_missing(state: JobState, observed: Observed) -> bool:
     """Whether a body the ledger counts on is leaving or absent without anybody having decided so."""
-    there = {body.uid: body.leaving for body in observed.bodies}
+    there = {observed_pod.uid: observed_pod.leaving for observed_pod in observed.pods}
     return any(
         there.get(task.uid, True)
         for role in state.roles

@@ -43,11 +43,11 @@ async def _established(cluster: Cluster, name: str) -> None:
 def admit(machinery: Machinery, dialects: Iterable[Dialect]) -> None:
     """Let each language refuse what it cannot run, at the moment somebody writes it."""
     for dialect in dialects:
-        judge = partial(_judge, machinery, dialect)
+        judge = partial(_validate, machinery, dialect)
         machinery.admissions[dialect.kind.resource] = Admission(dialect.default, judge, dialect.warn)
 
 
-def _judge(machinery: Machinery, dialect: Dialect, new: Obj, old: Obj | None) -> list[Cause]:
+def _validate(machinery: Machinery, dialect: Dialect, new: Obj, old: Obj | None) -> list[Cause]:
     """What the language says of the manifest and, of a new one, among what else there is."""
 
     def lookup(kind: Kind) -> list[Obj]:
@@ -55,7 +55,7 @@ def _judge(machinery: Machinery, dialect: Dialect, new: Obj, old: Obj | None) ->
             return []
         return [stored.obj() for stored in machinery.list(kind).items]
 
-    mistakes = dialect.judge(new, old)
-    if old is None and dialect.admit_among is not None:
-        mistakes += dialect.admit_among(new, lookup)
+    mistakes = dialect.validate(new, old)
+    if old is None and dialect.validate_in_cluster is not None:
+        mistakes += dialect.validate_in_cluster(new, lookup)
     return mistakes

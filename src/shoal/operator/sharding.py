@@ -24,7 +24,7 @@ def served_by(shard: int, shards: int) -> Callable[[Key], bool] | None:
     return None if shards == 1 else lambda key: shard_of(key, shards) == shard
 
 
-class Turn:
+class AcquisitionDelay:
     """How long this replica lets others go first, by what it has and what it would like."""
 
     def __init__(self, identity: str, shards: int) -> None:

@@ -26,22 +26,22 @@ from shoal.kube.errors import ApiError, forbidden, invalid
 from shoal.kube.kinds import Kind
 from shoal.kube.objects import Obj, name_of
 from shoal.logs import Logger
-from shoal.scheduler.admission import judge_group, judge_queue, why_kept
+from shoal.scheduler.admission import deletion_blocker, group_errors, queue_errors
 from shoal.scheduler.api.pod_groups import POD_GROUP, QUEUE
 
-Known = Callable[[Kind], "list[Obj] | None"]  # every object of a kind; None where it cannot be seen
-Judge = Callable[[Obj, Known], Obj]
+StoredObjects = Callable[[Kind], "list[Obj] | None"]  # every object of a kind; None where it cannot be seen
+Reviewer = Callable[[Obj, StoredObjects], Obj]
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class ReviewedKind:
     """A kind that is reviewed: what answers a request, and what has to be looked at for that."""
 
-    judge: Judge
-    neighbours: Callable[[Obj], tuple[Kind, ...]] = lambda _: ()
+    validate: Reviewer
+    validated_against: Callable[[Obj], tuple[Kind, ...]] = lambda _: ()
 
 
-Subjects = Mapping[tuple[str, str], Subject]  # by group and kind
+ReviewedKinds = Mapping[tuple[str, str], ReviewedKind]  # by group and kind
 
 log = Logger(__name__)
 CHECKED_AT_ONCE, READ_AT_ONCE = 2, 8
@@ -52,14 +52,14 @@ _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 def handlers(dialects: Iterable[Dialect], cluster: Cluster | None = None) -> dict[str, Handler]:
     """By path, for POSTs of AdmissionReviews. What new objects are checked against is asked of `cluster`."""
-    spoken, places = list(dialects), Places()
+    spoken, places = list(dialects), ReviewLimits()
     return {
-        "/validate": _handler(validated(spoken), cluster, places),
-        "/mutate": _handler(completed(spoken), None, places),
+        "/validate": _handler(validating_kinds(spoken), cluster, places),
+        "/mutate": _handler(mutating_kinds(spoken), None, places),
     }
 
 
-class Places:
+class ReviewLimits:
     """How many reviews are read and checked at the same time, over all paths."""
 
     def __init__(self) -> None:
@@ -67,53 +67,55 @@ class Places:
         self.checking = asyncio.Semaphore(CHECKED_AT_ONCE)
 
 
-def validated(dialects: Iterable[Dialect]) -> Subjects:
+def validating_kinds(dialects: Iterable[Dialect]) -> ReviewedKinds:
     """Jobs of every language that is served, and what their gangs and queues are."""
 
     def among(dialect: Dialect, request: Obj) -> tuple[Kind, ...]:
-        return dialect.neighbours if request.get("oldObject") is None else ()
+        return dialect.validated_against if request.get("oldObject") is None else ()
 
-    jobs = {_place(each.kind): Subject(partial(validate, each), partial(among, each)) for each in dialects}
+    jobs = {_kind_key(each.kind): ReviewedKind(partial(validate, each), partial(among, each)) for each in dialects}
     return {
         **jobs,
-        _place(QUEUE): Subject(validate_queue, lambda _: (QUEUE,)),
-        _place(POD_GROUP): Subject(validate_group, lambda request: () if request.get("oldObject") else (QUEUE,)),
+        _kind_key(QUEUE): ReviewedKind(validate_queue, lambda _: (QUEUE,)),
+        _kind_key(POD_GROUP): ReviewedKind(
+            validate_group, lambda request: () if request.get("oldObject") else (QUEUE,)
+        ),
     }
 
 
-def completed(dialects: Iterable[Dialect]) -> Subjects:
-    return {_place(each.kind): Subject(partial(mutate, each)) for each in dialects}
+def mutating_kinds(dialects: Iterable[Dialect]) -> ReviewedKinds:
+    return {_kind_key(each.kind): ReviewedKind(partial(mutate, each)) for each in dialects}
 
 
-def _place(kind: Kind) -> tuple[str, str]:
+def _kind_key(kind: Kind) -> tuple[str, str]:
     return kind.group, kind.kind
 
 
-def validate(dialect: Dialect, request: Obj, known: Known) -> Obj:
+def validate(dialect: Dialect, request: Obj, entry: StoredObjects) -> Obj:
     new, old = request.get("object"), request.get("oldObject")
     if new is None:
         return {"allowed": True}
-    mistakes = dialect.judge(new, old)
-    if old is None and dialect.admit_among is not None:
-        mistakes += dialect.admit_among(new, lambda kind: known(kind) or ())
+    mistakes = dialect.validate(new, old)
+    if old is None and dialect.validate_in_cluster is not None:
+        mistakes += dialect.validate_in_cluster(new, lambda kind: entry(kind) or ())
     if mistakes:
         return _refused(invalid(dialect.kind, name_of(new), mistakes))
     warnings = dialect.warn(new, old)
     return {"allowed": True, "warnings": warnings} if warnings else {"allowed": True}
 
 
-def validate_queue(request: Obj, known: Known) -> Obj:
+def validate_queue(request: Obj, entry: StoredObjects) -> Obj:
     new, old = request.get("object"), request.get("oldObject")
     if new is None:
-        why = why_kept(old or {}, known(QUEUE))
+        why = deletion_blocker(old or {}, entry(QUEUE))
         return _refused(forbidden(QUEUE, name_of(old or {}), why)) if why else {"allowed": True}
-    mistakes = judge_queue(new, old, known(QUEUE))
+    mistakes = queue_errors(new, old, entry(QUEUE))
     return _refused(invalid(QUEUE, name_of(new), mistakes)) if mistakes else {"allowed": True}
 
 
-def validate_group(request: Obj, known: Known) -> Obj:
+def validate_group(request: Obj, entry: StoredObjects) -> Obj:
     new = request.get("object")
-    mistakes = judge_group(new, request.get("oldObject"), known(QUEUE)) if new is not None else []
+    mistakes = group_errors(new, request.get("oldObject"), entry(QUEUE)) if new is not None else []
     return _refused(invalid(POD_GROUP, name_of(new or {}), mistakes)) if mistakes else {"allowed": True}
 
 
@@ -121,7 +123,7 @@ def _refused(error: ApiError) -> Obj:
     return {"allowed": False, "status": error.status()}
 
 
-def mutate(dialect: Dialect, request: Obj, _: Known) -> Obj:
+def mutate(dialect: Dialect, request: Obj, _: StoredObjects) -> Obj:
     """Defaults and canonical names, as a patch; nothing where the job has them all, or cannot be completed."""
     written = request.get("object")
     if written is None or dialect.admit(written):
@@ -133,15 +135,15 @@ def mutate(dialect: Dialect, request: Obj, _: Known) -> Obj:
     return {"allowed": True, "patchType": "JSONPatch", "patch": base64.b64encode(_encode(operations)).decode()}
 
 
-async def answer(review: Obj, subjects: Subjects, cluster: Cluster | None = None) -> Obj:
+async def answer(review: Obj, subjects: ReviewedKinds, cluster: Cluster | None = None) -> Obj:
     """The review with a response; kinds nobody here knows are let through."""
     request = review["request"]
     kind = request["kind"]
     subject = subjects.get((kind["group"], kind["kind"]))
     response: Obj = {"allowed": True}
     if subject is not None and any(request.get(word) is not None for word in ("object", "oldObject")):
-        around = await _around(subject.neighbours(request), cluster) if cluster is not None else {}
-        response = await asyncio.to_thread(subject.judge, request, around.get)
+        stored = await _stored_objects(subject.validated_against(request), cluster) if cluster is not None else {}
+        response = await asyncio.to_thread(subject.validate, request, stored.get)
     return {
         "apiVersion": "admission.k8s.io/v1",
         "kind": "AdmissionReview",
@@ -149,7 +151,7 @@ async def answer(review: Obj, subjects: Subjects, cluster: Cluster | None = None
     }
 
 
-async def _around(kinds: Iterable[Kind], cluster: Cluster) -> dict[Kind, list[Obj]]:
+async def _stored_objects(kinds: Iterable[Kind], cluster: Cluster) -> dict[Kind, list[Obj]]:
     """What a new object is checked against. What cannot be seen refuses nobody: the loops tell when they read it."""
     found: dict[Kind, list[Obj]] = {}
     for kind in kinds:
@@ -161,7 +163,7 @@ async def _around(kinds: Iterable[Kind], cluster: Cluster) -> dict[Kind, list[Ob
     return found
 
 
-def _handler(subjects: Subjects, cluster: Cluster | None, places: Places) -> Handler:
+def _handler(subjects: ReviewedKinds, cluster: Cluster | None, places: ReviewLimits) -> Handler:
     async def handle(request: web.Request) -> web.StreamResponse:
         try:
             async with places.reading:

@@ -39,12 +39,12 @@ from shoal.operator.webhook import handlers
 log = Logger(__name__)
 
 LIFETIME = timedelta(days=365)
-AGAIN_SECONDS = 10.0  # after a failure
+RETRY_SECONDS = 10.0  # after a failure
 MANAGER = "shoal-operator"
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class CertificatePair:
     """A key and its certificate, and everything a client should trust; all PEM."""
 
     key: bytes
@@ -52,7 +52,7 @@ class Pair:
     trusted: bytes
 
     @classmethod
-    def of(cls, secret: Obj | None) -> Pair | None:
+    def from_secret(cls, secret: Obj | None) -> CertificatePair | None:
         """None where the Secret holds none."""
         data = (secret or {}).get("data") or {}
         try:
@@ -73,11 +73,13 @@ class Pair:
         return found.not_valid_before_utc + (found.not_valid_after_utc - found.not_valid_before_utc) * 2 / 3
 
 
-def issue(names: tuple[str, ...], now: datetime, before: Pair | None) -> Pair:
+def issue(names: tuple[str, ...], now: datetime, before: CertificatePair | None) -> CertificatePair:
     """A new pair; the certificate before it stays trusted, because some replica may still show it."""
     key, certificate = generate(names, now, lifetime=LIFETIME)
     is_shown = before is not None and _read(before.certificate) is not None
-    return Pair(key, certificate, certificate + (before.certificate if before is not None and is_shown else b""))
+    return CertificatePair(
+        key, certificate, certificate + (before.certificate if before is not None and is_shown else b"")
+    )
 
 
 def _read(certificate: bytes) -> x509.Certificate | None:
@@ -105,7 +107,7 @@ class Certifier:
         self._namespace = namespace
         self._clock = clock or SystemClock()
         self._secret: Obj | None = None
-        self._shows: Pair | None = None
+        self._shows: CertificatePair | None = None
         self._news = asyncio.Event()
         self._synced = asyncio.Event()
 
@@ -132,12 +134,12 @@ class Certifier:
 
     def _secret_changed(self, change: Change) -> None:
         self._secret = change.new
-        pair = Pair.of(change.new)
+        pair = CertificatePair.from_secret(change.new)
         if pair is not None and pair != self._shows:
             self._show(pair)
         self._news.set()
 
-    def _show(self, pair: Pair) -> None:
+    def _show(self, pair: CertificatePair) -> None:
         """From the next handshake on. OpenSSL reads files only, so there is one for a moment."""
         with tempfile.TemporaryDirectory(prefix="shoal-") as folder:
             file = Path(folder) / "pair.pem"
@@ -164,7 +166,7 @@ class Certifier:
                 await synced.wait()
             while True:
                 self._news.clear()
-                await self._news_before(await self._next_look(cluster, copies))
+                await self._wait_for_change(await self._next_look(cluster, copies))
 
     async def _next_look(self, cluster: Cluster, copies: list[Informer]) -> datetime:
         """Certify, and say when to look again without news."""
@@ -173,12 +175,12 @@ class Certifier:
         except (ApiError, OutcomeUnknown, OSError) as problem:
             if not isinstance(problem, ApiError) or problem.code != 409:  # a copy is late, and news is on its way
                 log.warning("webhook not certified", problem=str(problem))
-            return self._clock.now() + timedelta(seconds=AGAIN_SECONDS)
+            return self._clock.now() + timedelta(seconds=RETRY_SECONDS)
 
     async def _certify(self, cluster: Cluster, configurations: list[Obj]) -> datetime:
         """A good certificate in the Secret, and trust in it; when it has to be renewed."""
-        names = tuple(dict.fromkeys((f"{self._name}.{self._namespace}.svc", *_called(configurations))))
-        pair, now = Pair.of(self._secret), self._clock.now()
+        names = tuple(dict.fromkeys((f"{self._name}.{self._namespace}.svc", *_server_names(configurations))))
+        pair, now = CertificatePair.from_secret(self._secret), self._clock.now()
         stored = pair
         if pair is None or pair.renewal(names) <= now:
             pair = issue(names, now, pair)
@@ -188,7 +190,7 @@ class Certifier:
             await self._store(cluster, pair)
         return pair.renewal(names)
 
-    async def _trust(self, cluster: Cluster, configuration: Obj, pair: Pair) -> None:
+    async def _trust(self, cluster: Cluster, configuration: Obj, pair: CertificatePair) -> None:
         bundle = base64.b64encode(pair.trusted).decode()
         entries = configuration.get("webhooks") or ()
         if all(entry["clientConfig"].get("caBundle") == bundle for entry in entries):
@@ -201,7 +203,7 @@ class Certifier:
             patch_type=PatchType.STRATEGIC, field_manager=MANAGER,
         )  # fmt: skip
 
-    async def _store(self, cluster: Cluster, pair: Pair) -> None:
+    async def _store(self, cluster: Cluster, pair: CertificatePair) -> None:
         if self._secret is None:
             secret = {"metadata": {"name": self.secret_name}, "data": pair.data()}
             await cluster.create(SECRET, secret, self._namespace, field_manager=MANAGER)
@@ -209,7 +211,7 @@ class Certifier:
         patch = {"metadata": _same(self._secret), "data": pair.data()}
         await cluster.patch(SECRET, self.secret_name, self._namespace, patch=patch, field_manager=MANAGER)
 
-    async def _news_before(self, moment: datetime) -> None:
+    async def _wait_for_change(self, moment: datetime) -> None:
         timer = self._clock.call_later((moment - self._clock.now()).total_seconds(), self._news.set)
         try:
             await self._news.wait()
@@ -221,7 +223,7 @@ def _same(obj: Obj) -> Obj:
     return {"resourceVersion": obj["metadata"]["resourceVersion"]}
 
 
-def _called(configurations: list[Obj]) -> Iterator[str]:
+def _server_names(configurations: list[Obj]) -> Iterator[str]:
     """The names under which the API server calls."""
     for configuration in configurations:
         for entry in configuration.get("webhooks") or ():

@@ -31,146 +31,146 @@ from shoal.controller_runtime.metrics import Metrics
 from shoal.dialects.dialect import Dialect
 from shoal.engine import (
     Accepted,
-    AnchorRef,
     Apply,
     CommandRef,
-    CompanionRef,
     Create,
     Created,
     Delete,
-    Free,
     Gone,
     GroupRef,
     JobRef,
     Mark,
     Notification,
-    PatchBody,
-    Receipt,
+    OwnedObjectRef,
+    PatchPod,
     Refused,
+    RemoveFinalizer,
+    RunOwnerRef,
     Target,
     TaskRef,
     Write,
+    WriteResult,
 )
 from shoal.kube import names
 from shoal.kube.errors import ApiError
 from shoal.kube.job_annotations import JOB, JOB_UID, PROJECT, TASK
 from shoal.kube.kinds import CONFIG_MAP, POD, Kind
 from shoal.kube.objects import Key, Obj, annotations_of, key_of, name_of, namespace_of, uid_of
-from shoal.operator.owned_informers import Children
-from shoal.operator.related_objects import KinCopies, KinWriter
+from shoal.operator.owned_informers import OwnedInformer
+from shoal.operator.related_objects import OwnedInformers, OwnedWriter
 
 AT_ONCE = 64
-TOUCHING = (ApiError, OutcomeUnknown, OSError)
+TRANSIENT_ERRORS = (ApiError, OutcomeUnknown, OSError)
 FORBIDDEN = 403
 UNAVAILABLE = 503
 QUOTA = "exceeded quota"  # in the words of the admission that keeps quotas
 
 
-class Undressed(Exception):
+class UnsupportedWrite(Exception):
     """The engine asks for something this job language has no form for: a mistake of ours."""
 
 
-class StillThere(OutcomeUnknown):
+class DeletionPending(OutcomeUnknown):
     """A deletion that has to be confirmed is not over yet."""
 
 
-class Phase(IntEnum):
+class WritePhase(IntEnum):
     MARKS = 0
     DELETES = 1
     OWNERS = 2
-    BODIES = 3
-    THE_JOB = 4
+    PODS = 3
+    JOB = 4
 
 
 @dataclass(slots=True)
-class Carried:
+class WriteResults:
     """What became of a step's writes."""
 
-    receipts: list[Receipt] = field(default_factory=list)
+    write_results: list[WriteResult] = field(default_factory=list)
     refused: list[Create] = field(default_factory=list)
     made: list[Create] = field(default_factory=list)
-    full: dict[str, Refused] = field(default_factory=dict)  # roles that meet a full quota
+    quota_exceeded: dict[str, Refused] = field(default_factory=dict)  # roles that meet a full quota
     barred: dict[str, Refused] = field(default_factory=dict)  # roles nobody may make bodies of
     withheld: list[TaskRef] = field(default_factory=list)  # not asked for: they would be refused like another
-    in_the_way: list[Key] = field(default_factory=list)  # names of bodies that somebody else holds
-    complaints: list[Notification] = field(default_factory=list)  # what people should hear of
-    fit: Callable[[Obj, str], None] | None = None  # a body of a role to what its group was granted
+    name_conflicts: list[Key] = field(default_factory=list)  # names of bodies that somebody else holds
+    failure_messages: list[Notification] = field(default_factory=list)  # what people should hear of
+    pod_fitter: Callable[[Obj, str], None] | None = None  # a body of a role to what its group was granted
     failure: Exception | None = None  # the first request that failed; the pass is tried again
     is_urgent: bool = False  # the engine should hear of it at once: no watch will tell
 
 
-class Executor:
+class WriteExecutor:
     """Carries out the writes of one dialect's jobs."""
 
     def __init__(
         self,
         cluster: Cluster,
         dialect: Dialect,
-        pods: Children,
-        kin: KinCopies,
+        pods: OwnedInformer,
+        owned: OwnedInformers,
         metrics: Metrics,
         rng: random.Random,
     ) -> None:
         self._cluster = cluster
-        self._chance = rng
+        self._rng = rng
         self._unanswered: dict[str, dict[Target, str]] = {}  # by job: names asked for, and no answer heard
         self._dialect = dialect
         self._pods = pods
-        self._kin = kin
-        self._kin_writer = KinWriter(cluster, dialect, kin, self._counted)
+        self._owned = owned
+        self._owned_writer = OwnedWriter(cluster, dialect, owned, self._counted)
         self._metrics = metrics
         self._at_once = asyncio.Semaphore(AT_ONCE)
 
     async def carry_out(
         self, manifest: Obj, writes: Iterable[Write], *, barred: Container[str] = frozenset()
-    ) -> Carried:
+    ) -> WriteResults:
         """`barred` are roles of which the engine has heard that they are refused: each body gets its own answer."""
-        carried = Carried()
+        results = WriteResults()
         for phase, several in groupby(writes, _phase):
-            if phase is Phase.BODIES:
+            if phase is WritePhase.PODS:
                 creates = list(several)
-                if await self._is_fitted(manifest, creates, carried):
-                    await self._in_a_growing_stream(manifest, creates, carried, barred)
+                if await self._is_fitted(manifest, creates, results):
+                    await self._create_slow_start(manifest, creates, results, barred)
             else:
-                await self._side_by_side([self._one(manifest, write, carried) for write in several])
-            if carried.failure is not None and phase is Phase.MARKS:
+                await self._side_by_side([self._one(manifest, write, results) for write in several])
+            if results.failure is not None and phase is WritePhase.MARKS:
                 break  # nobody is deleted without the mark that says why
-        return carried
+        return results
 
-    async def _is_fitted(self, manifest: Obj, creates: Sequence[Write], carried: Carried) -> bool:
+    async def _is_fitted(self, manifest: Obj, creates: Sequence[Write], results: WriteResults) -> bool:
         """Whether it is known what bodies have to be fitted to; else each is refused, and asked for again."""
-        if self._dialect.kin is None or self._dialect.kin.looks is None:
+        if self._dialect.owned_objects is None or self._dialect.owned_objects.cluster_lookups is None:
             return True
         asked = [write for write in creates if isinstance(write, Create)]
         roles = {create.target.role for create in asked if isinstance(create.target, TaskRef)}
         try:
-            carried.fit = await self._kin_writer.fitting(manifest, roles)
-        except TOUCHING as failure:
+            results.pod_fitter = await self._owned_writer.make_pod_fitter(manifest, roles)
+        except TRANSIENT_ERRORS as failure:
             why = f"what its gang was granted cannot be read: {failure}"
-            carried.refused += asked
-            carried.receipts += [Refused(create.target, UNAVAILABLE, why) for create in asked]
-            carried.is_urgent = True
+            results.refused += asked
+            results.write_results += [Refused(create.target, UNAVAILABLE, why) for create in asked]
+            results.is_urgent = True
             return False
         return True
 
-    async def _in_a_growing_stream(
-        self, manifest: Obj, creates: Sequence[Write], carried: Carried, barred: Container[str]
+    async def _create_slow_start(
+        self, manifest: Obj, creates: Sequence[Write], results: WriteResults, barred: Container[str]
     ) -> None:
         """Nobody waits for the slowest of a batch: whoever is done takes the next one, and fetches another to help."""
-        left, hands, wanted = deque(creates), 1, 1
+        left, workers, wanted = deque(creates), 1, 1
 
         async def work() -> None:
-            nonlocal hands, wanted
-            while (create := _next_of(left, carried, barred)) is not None:
-                await self._one(manifest, create, carried)
-                is_refused = bool(carried.refused) and carried.refused[-1] is create
+            nonlocal workers, wanted
+            while (create := _next_of(left, results, barred)) is not None:
+                await self._one(manifest, create, results)
+                is_refused = bool(results.refused) and results.refused[-1] is create
                 wanted = max(wanted // 2, 1) if is_refused else min(wanted + 1, AT_ONCE)
-                if hands > wanted:
+                if workers > wanted:
                     break
-                while left and hands < wanted:
-                    hands += 1
+                while left and workers < wanted:
+                    workers += 1
                     group.create_task(work())
-            hands -= 1
+            workers -= 1
 
         async with asyncio.TaskGroup() as group:
             group.create_task(work())
@@ -183,59 +183,59 @@ class Executor:
             for request in requests:
                 group.create_task(_run(request))
 
-    async def _one(self, manifest: Obj, write: Write, carried: Carried) -> None:
+    async def _one(self, manifest: Obj, write: Write, results: WriteResults) -> None:
         async with self._at_once:
             try:
                 match write:
                     case Create():
-                        await self._create(manifest, write, carried)
+                        await self._create(manifest, write, results)
                     case Delete():
-                        carried.receipts.append(await self._delete(manifest, write))
-                        carried.is_urgent |= write.confirm
-                    case PatchBody(uid, patch):
+                        results.write_results.append(await self._delete(manifest, write))
+                        results.is_urgent |= write.confirm
+                    case PatchPod(uid, patch):
                         name = self._name_of(uid)
                         await self._patch(POD, manifest, name, {**patch, "metadata": _with_uid(patch, uid)})
                     case Apply():
-                        await self._apply(manifest, write, carried)
+                        await self._apply(manifest, write, results)
                     case Mark(_, uid):
                         await self._mark(manifest, uid)
-                    case Free(_, uid):
+                    case RemoveFinalizer(_, uid):
                         await self.free(manifest, uid)
-            except TOUCHING as failure:
-                carried.failure = carried.failure or failure
+            except TRANSIENT_ERRORS as failure:
+                results.failure = results.failure or failure
 
     # Creating
 
-    async def _create(self, manifest: Obj, create: Create, carried: Carried) -> None:
-        kind, obj = self._dressed(manifest, create)
-        if carried.fit is not None and isinstance(create.target, TaskRef):
-            carried.fit(obj, create.target.role)
-        carried.is_urgent = True
+    async def _create(self, manifest: Obj, create: Create, results: WriteResults) -> None:
+        kind, obj = self._build(manifest, create)
+        if results.pod_fitter is not None and isinstance(create.target, TaskRef):
+            results.pod_fitter(obj, create.target.role)
+        results.is_urgent = True
         asked = self._named(manifest, create, obj)
         if isinstance(create.target, TaskRef):
             self._annotate(obj, manifest, create.target)
         try:
             made = await self._made(kind, obj, manifest, asked_before=create.target in asked)
         except ApiError as refused:
-            carried.refused.append(create)
+            results.refused.append(create)
             answer = Refused(create.target, refused.code, refused.message)
-            carried.receipts.append(answer)
+            results.write_results.append(answer)
             if refused.code == FORBIDDEN and isinstance(create.target, TaskRef):
-                same = carried.full if QUOTA in refused.message else carried.barred
+                same = results.quota_exceeded if QUOTA in refused.message else results.barred
                 same.setdefault(create.target.role, answer)
             if refused.reason == "AlreadyExists":
                 asked.pop(create.target, None)  # somebody else's
             if refused.reason == "AlreadyExists" and kind == POD:
-                carried.in_the_way.append(Key(namespace_of(manifest), obj["metadata"]["name"]))
+                results.name_conflicts.append(Key(namespace_of(manifest), obj["metadata"]["name"]))
         except (OutcomeUnknown, OSError) as unknown:
             if obj["metadata"].get("generateName"):
                 asked[create.target] = obj["metadata"]["name"]
-            carried.refused.append(create)
-            carried.receipts.append(Refused(create.target, 0, str(unknown)))
+            results.refused.append(create)
+            results.write_results.append(Refused(create.target, 0, str(unknown)))
         else:
             asked.pop(create.target, None)
-            carried.made.append(create)
-            carried.receipts.append(Created(create.target, uid_of(made)))
+            results.made.append(create)
+            results.write_results.append(Created(create.target, uid_of(made)))
 
     def _named(self, manifest: Obj, create: Create, obj: Obj) -> dict[Target, str]:
         """Draw the rest of a name here and not at the server: a request whose answer got lost is then made again under
@@ -243,12 +243,12 @@ class Executor:
         asked = self._unanswered.setdefault(uid_of(manifest), {})
         meta = obj["metadata"]
         if meta.get("generateName") and not meta.get("name"):
-            meta["name"] = asked.get(create.target) or names.generate(meta["generateName"], self._chance)
+            meta["name"] = asked.get(create.target) or names.generate(meta["generateName"], self._rng)
         return asked
 
     def _annotate(self, pod: Obj, manifest: Obj, ref: TaskRef) -> None:
         """Name the job and the task on the pod: its node keeps their logs together when the pod is gone."""
-        kind, called = self._dialect.kind, self._dialect.called
+        kind, called = self._dialect.kind, self._dialect.display_name
         project = annotations_of(manifest).get(PROJECT)
         pod["metadata"]["annotations"] = {
             **annotations_of(pod),
@@ -275,17 +275,17 @@ class Executor:
         """The job is gone."""
         self._unanswered.pop(uid, None)
 
-    def _dressed(self, manifest: Obj, create: Create) -> tuple[Kind, Obj]:
+    def _build(self, manifest: Obj, create: Create) -> tuple[Kind, Obj]:
         if isinstance(create.target, TaskRef):
-            return POD, self._dialect.render(manifest, create)
-        if isinstance(create.target, AnchorRef) and self._dialect.dress_anchor is not None:
-            return CONFIG_MAP, self._dialect.dress_anchor(manifest, create)
-        raise Undressed(f"{self._dialect.kind} has no form for {create.target}")
+            return POD, self._dialect.build_pod(manifest, create)
+        if isinstance(create.target, RunOwnerRef) and self._dialect.build_run_owner is not None:
+            return CONFIG_MAP, self._dialect.build_run_owner(manifest, create)
+        raise UnsupportedWrite(f"{self._dialect.kind} has no form for {create.target}")
 
     # Deleting
 
-    async def _delete(self, manifest: Obj, delete: Delete) -> Receipt:
-        kind, name = self._aimed_at(manifest, delete)
+    async def _delete(self, manifest: Obj, delete: Delete) -> WriteResult:
+        kind, name = self._target_of(manifest, delete)
         if not name:
             return Gone(delete.target, delete.uid)
         options = DeleteOptions(
@@ -295,7 +295,7 @@ class Executor:
         )
         if delete.confirm:
             return await self._delete_and_look(manifest, delete, kind, name, options)
-        if delete.grace_seconds is None and self._pods.is_doomed(delete.uid):
+        if delete.grace_seconds is None and self._pods.is_marked_deleting(delete.uid):
             return Accepted(delete.target, delete.uid)
         try:
             await self._counted(kind, "delete", self._cluster.delete(kind, name, namespace_of(manifest), options))
@@ -303,12 +303,12 @@ class Executor:
             if refused.code not in (404, 409):
                 raise
             return Gone(delete.target, delete.uid)  # or another stands under its name
-        self._pods.doom(delete.uid)
+        self._pods.mark_deleting(delete.uid)
         return Accepted(delete.target, delete.uid)
 
     async def _delete_and_look(
         self, manifest: Obj, delete: Delete, kind: Kind, name: str, options: DeleteOptions
-    ) -> Receipt:
+    ) -> WriteResult:
         """Until a live look finds nothing of ours; caches do not count."""
         gone, namespace = Gone(delete.target, delete.uid), namespace_of(manifest)
         found = await find(self._cluster, kind, name, namespace)
@@ -323,7 +323,7 @@ class Executor:
         left = await find(self._cluster, kind, name, namespace)
         if left is None or not self._is_meant(manifest, delete, left):
             return gone
-        raise StillThere(f"{kind.kind} {name} is still there after its deletion")
+        raise DeletionPending(f"{kind.kind} {name} is still there after its deletion")
 
     def _is_meant(self, manifest: Obj, delete: Delete, found: Obj) -> bool:
         if delete.uid:
@@ -331,27 +331,27 @@ class Executor:
         owner = self._dialect.owner(found)
         return owner is not None and owner.uid == uid_of(manifest)
 
-    def _aimed_at(self, manifest: Obj, delete: Delete) -> tuple[Kind, str]:
+    def _target_of(self, manifest: Obj, delete: Delete) -> tuple[Kind, str]:
         target = delete.target
         if isinstance(target, TaskRef):
             return POD, self._pods.name_of(delete.uid) or self._dialect.pod_name(manifest, target)
-        if isinstance(target, AnchorRef) and self._dialect.anchor_name is not None:
-            return CONFIG_MAP, self._dialect.anchor_name(manifest)
+        if isinstance(target, RunOwnerRef) and self._dialect.run_owner_name is not None:
+            return CONFIG_MAP, self._dialect.run_owner_name(manifest)
         if isinstance(target, JobRef):
             return self._dialect.kind, key_of(manifest).name
-        if isinstance(target, GroupRef | CompanionRef) and self._dialect.kin is not None:
-            kind, name = self._dialect.kin.place(manifest, target)
-            return kind, self._kin.name_of(delete.uid) or name
-        if isinstance(target, CommandRef) and self._dialect.orders is not None:
-            return self._dialect.orders.kind, self._kin.order_named(target) or ""  # '': it has gone meanwhile
-        raise Undressed(f"{self._dialect.kind} has no form for {target}")
+        if isinstance(target, GroupRef | OwnedObjectRef) and self._dialect.owned_objects is not None:
+            kind, name = self._dialect.owned_objects.locate_object(manifest, target)
+            return kind, self._owned.name_of(delete.uid) or name
+        if isinstance(target, CommandRef) and self._dialect.commands is not None:
+            return self._dialect.commands.kind, self._owned.command_named(target) or ""  # '': it has gone meanwhile
+        raise UnsupportedWrite(f"{self._dialect.kind} has no form for {target}")
 
     async def discard(self, commands: Iterable[Obj]) -> None:
         """Delete commands that have no job to act on."""
-        assert self._dialect.orders is not None
+        assert self._dialect.commands is not None
         for command in commands:
             options = DeleteOptions(preconditions=Preconditions(uid=uid_of(command)))
-            kind, name, namespace = self._dialect.orders.kind, name_of(command), namespace_of(command)
+            kind, name, namespace = self._dialect.commands.kind, name_of(command), namespace_of(command)
             try:
                 await self._counted(kind, "delete", self._cluster.delete(kind, name, namespace, options))
             except ApiError as refused:
@@ -360,27 +360,27 @@ class Executor:
 
     # Groups, companions and marks
 
-    async def answer(self, manifest: Obj, carried: Carried, *, are_up: bool, now: str) -> None:
+    async def acknowledge_pods(self, manifest: Obj, results: WriteResults, *, are_up: bool, now: str) -> None:
         """After everything else: what schedulers of gangs are told."""
         try:
-            await self._kin_writer.answer(manifest, are_up=are_up, now=now)
-        except TOUCHING as failure:
-            carried.failure = carried.failure or failure
+            await self._owned_writer.acknowledge_pods(manifest, are_up=are_up, now=now)
+        except TRANSIENT_ERRORS as failure:
+            results.failure = results.failure or failure
 
-    async def _apply(self, manifest: Obj, apply: Apply, carried: Carried) -> None:
-        if self._dialect.kin is None:
-            raise Undressed(f"{self._dialect.kind} has no form for {apply}")
+    async def _apply(self, manifest: Obj, apply: Apply, results: WriteResults) -> None:
+        if self._dialect.owned_objects is None:
+            raise UnsupportedWrite(f"{self._dialect.kind} has no form for {apply}")
         try:
-            await self._kin_writer.apply(manifest, apply)
-        except TOUCHING as failure:
-            carried.complaints.append(self._kin_writer.complaint(manifest, apply.target, failure))
+            await self._owned_writer.apply(manifest, apply)
+        except TRANSIENT_ERRORS as failure:
+            results.failure_messages.append(self._owned_writer.failure_message(manifest, apply.target, failure))
             raise
 
     async def _mark(self, manifest: Obj, uid: str) -> None:
         """That the controller sends the pod away; one that has gone needs no mark."""
-        name, mark = self._pods.name_of(uid), self._dialect.mark
+        name, mark = self._pods.name_of(uid), self._dialect.deletion_mark
         if mark is None:
-            raise Undressed(f"{self._dialect.kind} has no mark for doomed pods")
+            raise UnsupportedWrite(f"{self._dialect.kind} has no mark for doomed pods")
         if name is None:
             return
         try:
@@ -418,16 +418,16 @@ class Executor:
         return await request
 
 
-def _next_of(left: deque[Write], carried: Carried, barred: Container[str]) -> Create | None:
+def _next_of(left: deque[Write], results: WriteResults, barred: Container[str]) -> Create | None:
     """The next that has a chance; those that would be refused like another are noted."""
     while left:
         create = left.popleft()
         assert isinstance(create, Create)
         assert isinstance(create.target, TaskRef)
         role = create.target.role
-        if role not in carried.full and (role not in carried.barred or role in barred):
+        if role not in results.quota_exceeded and (role not in results.barred or role in barred):
             return create
-        carried.withheld.append(create.target)
+        results.withheld.append(create.target)
     return None
 
 
@@ -441,12 +441,12 @@ async def find(cluster: Cluster, kind: Kind, name: str, namespace: str) -> Obj |
         raise
 
 
-def _phase(write: Write) -> Phase:
+def _phase(write: Write) -> WritePhase:
     if isinstance(write, Create):
-        return Phase.BODIES if isinstance(write.target, TaskRef) else Phase.OWNERS
+        return WritePhase.PODS if isinstance(write.target, TaskRef) else WritePhase.OWNERS
     if isinstance(write, Delete):
-        return Phase.THE_JOB if isinstance(write.target, JobRef) else Phase.DELETES
-    return Phase.OWNERS if isinstance(write, Apply) else Phase.MARKS
+        return WritePhase.JOB if isinstance(write.target, JobRef) else WritePhase.DELETES
+    return WritePhase.OWNERS if isinstance(write, Apply) else WritePhase.MARKS
 
 
 def _with_uid(patch: Mapping[str, Any], uid: str) -> Obj:

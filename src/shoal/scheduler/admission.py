@@ -23,12 +23,12 @@ from shoal.scheduler.api.hypernodes import HYPER_NODE
 from shoal.scheduler.api.hypernodes import check as check_hypernode
 from shoal.scheduler.api.implicit_pod_groups import SCHEDULER
 from shoal.scheduler.api.pod_groups import BELOW_ZERO, ONE_TIER, POD_GROUP, QUEUE
-from shoal.scheduler.planner.from_objects import HIERARCHY, group_from, member_from, queue_from
+from shoal.scheduler.planner.from_objects import HIERARCHY, group_from, pod_from, queue_from
 from shoal.scheduler.planner.gang_types import Queue
 from shoal.scheduler.planner.queue_state import (
     DEFAULT,
     ROOT,
-    QueueRefused,
+    QueueInvalid,
     admit_alone,
     admit_deletion,
     admit_group,
@@ -55,13 +55,13 @@ def admit(machinery: Machinery, *, sees_queues: bool = True) -> None:
         allocated = at_path(queue, "status", "allocated", default={})
         if allocated and not _has_bound_pods(machinery, name_of(queue)):
             queue = {**queue, "status": {}}
-        return why_kept(queue, stored())
+        return deletion_blocker(queue, stored())
 
     checks: tuple[tuple[Kind, Check, Callable[[Obj], str] | None], ...] = (
-        (QUEUE, lambda new, old: judge_queue(new, old, stored()), why_queue_kept),
-        (POD_GROUP, lambda new, old: judge_group(new, old, stored()), None),
+        (QUEUE, lambda new, old: queue_errors(new, old, stored()), why_queue_kept),
+        (POD_GROUP, lambda new, old: group_errors(new, old, stored()), None),
         (HYPER_NODE, check_hypernode, None),
-        (POD, judge_pod, None),
+        (POD, pod_errors, None),
     )
     for kind, check, keep in checks:
         machinery.admissions[kind.resource] = Admission(lambda obj: obj, check, lambda _, __: [], keep)
@@ -72,7 +72,7 @@ def _has_bound_pods(machinery: Machinery, queue: str) -> bool:
     groups = {key_of(group) for group in _listed(machinery, POD_GROUP) if _queue_of(group) == queue}
     return any(
         pod.node and pod.state not in OVER and (pod.group in groups if pod.group else pod.queue == queue)
-        for pod in map(member_from, _listed(machinery, POD))
+        for pod in map(pod_from, _listed(machinery, POD))
     )
 
 
@@ -84,12 +84,12 @@ def _listed(machinery: Machinery, kind: Kind) -> Iterator[Obj]:
     return (each.obj() for each in machinery.list(kind).items)
 
 
-def judge_queue(new: Obj, old: Obj | None, stored: list[Obj] | None) -> list[Cause]:
+def queue_errors(new: Obj, old: Obj | None, stored: list[Obj] | None) -> list[Cause]:
     """`stored` are all queues; None where they cannot be seen."""
     hierarchy = _changed_hierarchy(new, old, stored or [])
     if old is not None and old.get("spec") == new.get("spec"):
         return hierarchy
-    if odd := _misshapen(QUEUE, new):
+    if odd := _type_errors(QUEUE, new):
         return [*hierarchy, *odd]
     try:
         queue = queue_from(new)
@@ -113,11 +113,11 @@ def _changed_hierarchy(new: Obj, old: Obj | None, stored: list[Obj]) -> list[Cau
     return [_cause(f"metadata.annotations[{name}]", why) for name, why in zip(HIERARCHY, found, strict=True) if why]
 
 
-def why_kept(queue: Obj, stored: list[Obj] | None) -> str:
+def deletion_blocker(queue: Obj, stored: list[Obj] | None) -> str:
     """Why the queue may not be deleted; '' where it may."""
     try:
         admit_deletion(_known(stored or []), name_of(queue), holds_pods=_holding([queue]))
-    except QueueRefused as refused:
+    except QueueInvalid as refused:
         return str(refused)
     return ""
 
@@ -126,10 +126,10 @@ def _holding(queues: list[Obj]) -> list[str]:
     return [name_of(each) for each in queues if at_path(each, "status", "allocated", default={})]
 
 
-def judge_group(new: Obj, old: Obj | None, stored: list[Obj] | None) -> list[Cause]:
+def group_errors(new: Obj, old: Obj | None, stored: list[Obj] | None) -> list[Cause]:
     if old is not None and old.get("spec") == new.get("spec"):
         return []
-    if odd := _misshapen(POD_GROUP, new):
+    if odd := _type_errors(POD_GROUP, new):
         return odd
     found: list[Cause] = []
     near = at_path(new, "spec", "networkTopology", default={})
@@ -141,7 +141,7 @@ def judge_group(new: Obj, old: Obj | None, stored: list[Obj] | None) -> list[Cau
             found.append(_cause("spec.minResources", BELOW_ZERO))
         if old is None and stored is not None:
             admit_group(_known(stored), group.queue)
-    except QueueRefused as refused:
+    except QueueInvalid as refused:
         found.append(_cause("spec.queue", refused))
     except ApiError as refused:  # a selector with an operator nobody knows, and the like
         found.append(_cause("spec.subGroupPolicy", refused.message))
@@ -150,7 +150,7 @@ def judge_group(new: Obj, old: Obj | None, stored: list[Obj] | None) -> list[Cau
     return found
 
 
-def judge_pod(new: Obj, old: Obj | None) -> list[Cause]:
+def pod_errors(new: Obj, old: Obj | None) -> list[Cause]:
     """Mistakes in the budget of a new pod of Volcano's scheduler."""
     if old is not None or new["spec"].get("schedulerName") != SCHEDULER:
         return []
@@ -165,7 +165,7 @@ def judge_pod(new: Obj, old: Obj | None) -> list[Cause]:
     return found
 
 
-def _misshapen(kind: Kind, obj: Obj) -> list[Cause]:
+def _type_errors(kind: Kind, obj: Obj) -> list[Cause]:
     """What is of a type its place does not have: no rule can be asked of it, and the schema names only the type."""
     spec = schema_of(kind).fields["spec"]
     found = list(find_mismatches(spec, obj.get("spec"), ("spec",)))
@@ -185,16 +185,16 @@ def _odd_subgroups(policies: list[Obj | None]) -> Iterator[SchemaMismatch]:
         odd = list(find_mismatches(named("LabelSelector"), chosen, (*at, "labelSelector")))
         yield from odd
         if not odd:
-            yield from _nothings(chosen, (*at, "labelSelector"))
+            yield from _nulls(chosen, (*at, "labelSelector"))
 
 
-def _nothings(value: Any, at: Steps) -> Iterator[SchemaMismatch]:
+def _nulls(value: Any, at: Steps) -> Iterator[SchemaMismatch]:
     """Nulls in a selector where something is needed."""
     inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for step, below in inner:
         if below is None and step not in ("matchLabels", "matchExpressions", "values"):
             yield SchemaMismatch((*at, step), None, "must not be null")
-        yield from _nothings(below, (*at, step))
+        yield from _nulls(below, (*at, step))
 
 
 def _known(stored: list[Obj]) -> dict[str, Queue]:

@@ -20,33 +20,34 @@ from shoal.kube.kinds import POD
 from shoal.kube.objects import Key, Obj, uid_of
 from shoal.kube.times import rfc3339
 from shoal.logs import Logger
-from shoal.scheduler.dispatcher import Crew
-from shoal.scheduler.event_handlers import Feed
+from shoal.scheduler.dispatcher import Dispatcher
+from shoal.scheduler.event_handlers import CacheUpdater
 from shoal.scheduler.metrics import SchedulerMetrics
 from shoal.scheduler.planner.plan_types import Bind, Evict, Plan, Wait
-from shoal.scheduler.planner.snapshot_types import State
-from shoal.scheduler.scope import Scope
-from shoal.scheduler.shrink_requests import Asker
+from shoal.scheduler.planner.snapshot_types import PodState
+from shoal.scheduler.scope import SchedulerScope
+from shoal.scheduler.shrink_requests import ShrinkRequester
 from shoal.scheduler.timers import Timers
-from shoal.scheduler.volume_binding import Bundle, Fastener
+from shoal.scheduler.volume_binding import GangBinding, VolumeBinder
 
 log = Logger(__name__)
 
 PAUSE_SECONDS = 1.0
-KEPT_SECONDS = 60.0  # after that a pod whose budget kept it may be asked for again, even if no budget has changed
-KEPT = (429, 500)  # what a budget answers, or two of them together, or a server that is in trouble
-GONE = (404, 409)  # or placed by somebody: the watch tells
+# after that a pod whose budget kept it may be asked for again, even if no budget has changed
+BUDGET_RETRY_SECONDS = 60.0
+BUDGET_REFUSALS = (429, 500)  # what a budget answers, or two of them together, or a server that is in trouble
+NOT_FOUND_OR_CONFLICT = (404, 409)  # or placed by somebody: the watch tells
 
 
-class Carrier:
+class Binder:
     def __init__(
         self,
         cluster: Cluster,
-        feed: Feed,
+        cache_updater: CacheUpdater,
         pods: Informer,
-        crew: Crew,
+        dispatcher: Dispatcher,
         *,
-        scope: Scope,
+        scope: SchedulerScope,
         recorder: EventRecorder,
         clock: Clock,
         metrics: SchedulerMetrics,
@@ -54,32 +55,41 @@ class Carrier:
         tell: Callable[[Sequence[Wait]], None],
     ) -> None:
         self._cluster = cluster
-        self._feed = feed
+        self._feed = cache_updater
         self._pods = pods
-        self._crew = crew
+        self._crew = dispatcher
         self._timers = Timers(clock)
-        self.asker = Asker(
-            cluster, feed, crew, self._timers, scope=scope, recorder=recorder, clock=clock, insist=self._insist
+        self.asker = ShrinkRequester(
+            cluster,
+            cache_updater,
+            dispatcher,
+            self._timers,
+            scope=scope,
+            recorder=recorder,
+            clock=clock,
+            insist=self._evict_unanswered,
         )
-        self.fastener = Fastener(cluster, feed, pods, crew, self._timers, bind=self._bind_now, tell=tell)
+        self.fastener = VolumeBinder(
+            cluster, cache_updater, pods, dispatcher, self._timers, bind=self._bind_now, tell=tell
+        )
         self._recorder = recorder
         self._clock = clock
         self._metrics = metrics
         self._on_bound = on_bound
 
-    def carry_out(self, made: Plan, bundles: Sequence[Bundle] = ()) -> None:
-        """`bundles`: pods whose claims are to be bound before."""
+    def execute(self, made: Plan, bindings: Sequence[GangBinding] = ()) -> None:
+        """`bindings`: pods whose claims are to be bound before."""
         for eviction in made.evictions:
-            self._crew.ask(partial(self._evict, eviction))
+            self._crew.submit(partial(self._evict, eviction))
         for shrink in made.shrinks:
-            self.asker.ask(shrink)
+            self.asker.submit(shrink)
         now, pods = self._feed.now, self._feed.view.pods
-        held = self.fastener.begin(bundles) if bundles else ()
+        held = self.fastener.begin(bindings) if bindings else ()
         for bind in made.binds:
             created = pods[bind.pod].created
-            self._metrics.reached("Assumed", created, now)
+            self._metrics.observe_stage("Assumed", created, now)
             if bind.pod not in held:
-                self._crew.ask(partial(self._bind, bind, created))
+                self._crew.submit(partial(self._bind, bind, created))
 
     async def close(self) -> None:
         """What waits for its moment does not come to it: the next life plans anew."""
@@ -91,17 +101,17 @@ class Carrier:
     def _bind_now(self, bind: Bind) -> None:
         """Its claims are bound."""
         known = self._feed.view.pods.get(bind.pod)
-        self._crew.ask(partial(self._bind, bind, known.created if known is not None else ""))
+        self._crew.submit(partial(self._bind, bind, known.created if known is not None else ""))
 
     async def _bind(self, bind: Bind, created: str) -> None:
         key = bind.pod
-        self._metrics.reached("PreBound", created, self._feed.now)
+        self._metrics.observe_stage("PreBound", created, self._feed.now)
         try:
             await self._cluster.bind(key.name, key.namespace, node=bind.node, uid=bind.uid)
         except ApiError as refused:
             log.info("bind refused", pod=str(key), node=bind.node, message=refused.message)
             self._metrics.not_bound()
-            if refused.code in GONE:
+            if refused.code in NOT_FOUND_OR_CONFLICT:
                 self._feed.not_bound(bind, None, for_good=True)
             else:
                 self._later(lambda: self._feed.not_bound(bind, self._pods.objects.get(key), for_good=False))
@@ -110,13 +120,13 @@ class Carrier:
             self._later(lambda: self._feed.not_bound(bind, self._pods.objects.get(key), for_good=False))
         else:
             self._metrics.bound()
-            self._metrics.reached("Bound", created, self._feed.now)
+            self._metrics.observe_stage("Bound", created, self._feed.now)
             self._on_bound(key)
             known = self._feed.view.pods.get(key)
             if known is None or known.group is None:  # of a gang the group tells, once for all of them
-                self._crew.say(partial(self._tell_placed, bind, self._clock.now()))
+                self._crew.submit_low_priority(partial(self._emit_scheduled, bind, self._clock.now()))
 
-    async def _tell_placed(self, bind: Bind, at: datetime) -> None:
+    async def _emit_scheduled(self, bind: Bind, at: datetime) -> None:
         pod = self._pods.objects.get(bind.pod)
         if pod is not None and uid_of(pod) == bind.uid:
             where = f"Successfully assigned {bind.pod} to {bind.node}"
@@ -133,7 +143,7 @@ class Carrier:
         evicted first: the server may keep it, and puts a mark of its own before ours."""
         pod, key = self._pods.objects.get(eviction.pod), eviction.pod
         known = self._feed.view.pods.get(key)
-        budgeted = known is not None and bool(self._feed.view.budgets.choosing(known))
+        budgeted = known is not None and bool(self._feed.view.budgets.matching(known))
         exactly = DeleteOptions(preconditions=Preconditions(uid=eviction.uid))
         try:
             if budgeted:
@@ -144,19 +154,19 @@ class Carrier:
                 await self._mark(eviction)
                 await self._cluster.delete(POD, key.name, key.namespace, exactly)
         except ApiError as refused:
-            if budgeted and refused.code in KEPT:
+            if budgeted and refused.code in BUDGET_REFUSALS:
                 log.info("eviction refused by a budget", pod=str(key), message=refused.message)
-                self._is_kept(eviction, nothing_left=_is_a_budgets_word(refused))
-            elif refused.code not in GONE:
+                self._budget_refused(eviction, nothing_left=_is_budget_rejection(refused))
+            elif refused.code not in NOT_FOUND_OR_CONFLICT:
                 log.warning("eviction refused", pod=str(key), message=refused.message)
-                self._later(lambda: self._stays(eviction))
+                self._later(lambda: self._eviction_failed(eviction))
         except (OutcomeUnknown, OSError) as broken:
             log.warning("eviction may not have been heard", pod=str(key), error=str(broken))
-            self._later(lambda: self._stays(eviction))
+            self._later(lambda: self._eviction_failed(eviction))
         else:
             self._metrics.evicted()
             if pod is not None:
-                await self._record(pod, WARNING, "Evicted", eviction.sentence)
+                await self._record(pod, WARNING, "Evicted", eviction.message)
 
     async def _mark(self, eviction: Evict) -> None:
         key = eviction.pod
@@ -164,7 +174,7 @@ class Carrier:
             "type": "DisruptionTarget",
             "status": "True",
             "reason": "PreemptionByScheduler",
-            "message": eviction.sentence,
+            "message": eviction.message,
             "lastTransitionTime": rfc3339(self._clock.now()),
         }
         patch = {"metadata": {"uid": eviction.uid}, "status": {"conditions": [condition]}}
@@ -172,27 +182,29 @@ class Carrier:
             POD, key.name, key.namespace, patch=patch, patch_type=PatchType.STRATEGIC, subresource="status"
         )
 
-    def _is_kept(self, eviction: Evict, *, nothing_left: bool) -> None:
+    def _budget_refused(self, eviction: Evict, *, nothing_left: bool) -> None:
         key, uid = eviction.pod, eviction.uid
-        self._feed.is_kept(key, uid, self._pods.objects.get(key), nothing_left=nothing_left)
-        self._timers.call_later(KEPT_SECONDS, lambda: self._feed.is_free(key, uid, self._pods.objects.get(key)))
+        self._feed.budget_refused(key, uid, self._pods.objects.get(key), nothing_left=nothing_left)
+        self._timers.call_later(
+            BUDGET_RETRY_SECONDS, lambda: self._feed.budget_released(key, uid, self._pods.objects.get(key))
+        )
 
-    def budget_grew(self, namespace: str) -> None:
+    def budget_freed(self, namespace: str) -> None:
         """Whoever was kept there may be asked for again."""
-        for key, uid in self._feed.kept_in(namespace):
-            self._feed.is_free(key, uid, self._pods.objects.get(key))
+        for key, uid in self._feed.refused_in(namespace):
+            self._feed.budget_released(key, uid, self._pods.objects.get(key))
 
-    def _stays(self, eviction: Evict) -> None:
-        self._feed.stays(eviction.pod, eviction.uid, self._pods.objects.get(eviction.pod))
+    def _eviction_failed(self, eviction: Evict) -> None:
+        self._feed.eviction_failed(eviction.pod, eviction.uid, self._pods.objects.get(eviction.pod))
 
     # Shrinking
 
-    def _insist(self, eviction: Evict) -> None:
+    def _evict_unanswered(self, eviction: Evict) -> None:
         known = self._feed.view.pods.get(eviction.pod)
         seen = self._pods.objects.get(eviction.pod) or {}
         told_to_go = (seen.get("metadata") or {}).get("deletionTimestamp")
-        if known is not None and known.uid == eviction.uid and known.state is State.RELEASING and not told_to_go:
-            self._crew.ask(partial(self._evict, eviction))
+        if known is not None and known.uid == eviction.uid and known.state is PodState.RELEASING and not told_to_go:
+            self._crew.submit(partial(self._evict, eviction))
 
     async def _record(
         self, regarding: Obj, severity: str, reason: str, message: str, at: datetime | None = None
@@ -201,5 +213,5 @@ class Carrier:
             await self._recorder.record(regarding, severity, reason, message, at=at)
 
 
-def _is_a_budgets_word(refused: ApiError) -> bool:
+def _is_budget_rejection(refused: ApiError) -> bool:
     return any(cause.reason == "DisruptionBudget" for cause in refused.causes)

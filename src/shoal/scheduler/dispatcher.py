@@ -17,11 +17,11 @@ from shoal.logs import Logger
 log = Logger(__name__)
 
 Request = Callable[[], Awaitable[None]]
-MOST_WORDS = 10_000  # that wait to be said; beyond, the oldest stay unsaid
-WORDS_AT_ONCE = 2
+MAX_LOW_PRIORITY = 10_000  # that wait to be said; beyond, the oldest stay unsaid
+LOW_PRIORITY_WORKERS = 2
 
 
-class Crew:
+class Dispatcher:
     def __init__(self, at_once: int, clock: Clock, *, quiet_seconds: float = 0.0) -> None:
         """`quiet_seconds` after the last request words are said; 0: at once."""
         self._at_once = at_once
@@ -29,54 +29,54 @@ class Crew:
         self._quiet_seconds = quiet_seconds
         self._asked_at = clock.now()
         self._urgent: deque[Request] = deque()
-        self._words: deque[Request] = deque(maxlen=MOST_WORDS)
+        self._low_priority: deque[Request] = deque(maxlen=MAX_LOW_PRIORITY)
         self._workers: set[asyncio.Task[None]] = set()
-        self._speakers: set[asyncio.Task[None]] = set()
+        self._low_priority_workers: set[asyncio.Task[None]] = set()
         self._timer: Timer | None = None
         self._closed = False
 
-    def ask(self, request: Request) -> None:
+    def submit(self, request: Request) -> None:
         if self._closed:
             return
         self._asked_at = self._clock.now()
         self._urgent.append(request)
         if len(self._workers) < self._at_once:
-            self._go(self._urgent, self._workers)
+            self._start_worker(self._urgent, self._workers)
 
-    def say(self, request: Request) -> None:
+    def submit_low_priority(self, request: Request) -> None:
         if self._closed:
             return
-        self._words.append(request)
+        self._low_priority.append(request)
         if not self._quiet_seconds:
-            self._speak()
+            self._start_low_priority()
         elif self._timer is None:
-            self._timer = self._clock.call_later(self._quiet_seconds, self._try_to_speak)
+            self._timer = self._clock.call_later(self._quiet_seconds, self._maybe_start_low_priority)
 
-    def _try_to_speak(self) -> None:
+    def _maybe_start_low_priority(self) -> None:
         self._timer = None
-        if not self._words:
+        if not self._low_priority:
             return
-        if len(self._speakers) < WORDS_AT_ONCE:
+        if len(self._low_priority_workers) < LOW_PRIORITY_WORKERS:
             if (self._clock.now() - self._asked_at).total_seconds() >= self._quiet_seconds:
-                self._speak()
+                self._start_low_priority()
                 return
-            self._go(deque([self._words.popleft()]), self._speakers)
-        self._timer = self._clock.call_later(self._quiet_seconds, self._try_to_speak)
+            self._start_worker(deque([self._low_priority.popleft()]), self._low_priority_workers)
+        self._timer = self._clock.call_later(self._quiet_seconds, self._maybe_start_low_priority)
 
-    def _speak(self) -> None:
-        if len(self._speakers) < WORDS_AT_ONCE:
-            self._go(self._words, self._speakers)
+    def _start_low_priority(self) -> None:
+        if len(self._low_priority_workers) < LOW_PRIORITY_WORKERS:
+            self._start_worker(self._low_priority, self._low_priority_workers)
 
-    def _go(self, line: deque[Request], crew: set[asyncio.Task[None]]) -> None:
-        crew.add(asyncio.get_running_loop().create_task(self._work(line, crew), name="scheduler request"))
+    def _start_worker(self, line: deque[Request], dispatcher: set[asyncio.Task[None]]) -> None:
+        dispatcher.add(asyncio.get_running_loop().create_task(self._work(line, dispatcher), name="scheduler request"))
 
-    async def _work(self, line: deque[Request], crew: set[asyncio.Task[None]]) -> None:
+    async def _work(self, line: deque[Request], dispatcher: set[asyncio.Task[None]]) -> None:
         try:
             while line:
                 await self._send(line.popleft())
         finally:
             # Here and not when the task has ended: who is asked in between would count on a worker that has gone home.
-            crew.discard(cast("asyncio.Task[None]", asyncio.current_task()))
+            dispatcher.discard(cast("asyncio.Task[None]", asyncio.current_task()))
 
     async def _send(self, request: Request) -> None:
         try:
@@ -89,10 +89,10 @@ class Crew:
         """Stop without finishing: what was not sent, or is asked from now on, is found again by the next life."""
         self._closed = True
         self._urgent.clear()
-        self._words.clear()
+        self._low_priority.clear()
         if self._timer is not None:
             self._timer.cancel()
-        workers = [*self._workers, *self._speakers]
+        workers = [*self._workers, *self._low_priority_workers]
         for worker in workers:
             worker.cancel()
         await asyncio.gather(*workers, return_exceptions=True)

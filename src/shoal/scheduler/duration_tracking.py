@@ -12,12 +12,12 @@ from shoal.kube.objects import Key
 Labels = tuple[str, ...]
 
 
-class Spans:
+class DurationTotals:
     def __init__(self) -> None:
         self._lasting: dict[Key, tuple[Labels, float]] = {}  # with the moment it began
         self._over: dict[Labels, float] = {}
 
-    def turn(self, key: Key, labels: Labels | None, now: float) -> None:
+    def set_state(self, key: Key, labels: Labels | None, now: float) -> None:
         """From now on it is so; None: it no longer is."""
         lasting = self._lasting.get(key)
         if (lasting[0] if lasting else None) == labels:
@@ -29,10 +29,10 @@ class Spans:
         else:
             self._lasting[key] = labels, now
 
-    def keep(self, still: Callable[[Key], bool], now: float) -> None:
+    def end_missing(self, still: Callable[[Key], bool], now: float) -> None:
         """End what lasts no longer, though nobody said so."""
         for key in [key for key in self._lasting if not still(key)]:
-            self.turn(key, None, now)
+            self.set_state(key, None, now)
 
     def totals(self, now: float) -> dict[Labels, float]:
         found = dict(self._over)
@@ -48,10 +48,10 @@ class Durations:
     """How long groups waited, by queue and cause; and by queue how long gangs were broken."""
 
     def __init__(self) -> None:
-        self.waiting = Spans()
-        self.broken = Spans()
+        self.waiting = DurationTotals()
+        self.broken = DurationTotals()
 
     def end(self, now: float) -> None:
         """Nobody is looked at any more."""
         for spans in (self.waiting, self.broken):
-            spans.keep(lambda _: False, now)
+            spans.end_missing(lambda _: False, now)

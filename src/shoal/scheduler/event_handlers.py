@@ -18,20 +18,20 @@ from shoal.cluster.informer import Change
 from shoal.kube.kinds import POD
 from shoal.kube.objects import Key, Obj, is_terminating, key_of, uid_of
 from shoal.logs import Logger
-from shoal.scheduler.gang_tracker import Starting
-from shoal.scheduler.planner.from_objects import group_from, member_from, queue_from, state_of
-from shoal.scheduler.planner.gang_types import Group, Phase, Queue
+from shoal.scheduler.gang_tracker import GangTracker
+from shoal.scheduler.planner.from_objects import group_from, pod_from, queue_from, state_of
+from shoal.scheduler.planner.gang_types import PodGroup, PodGroupPhase, Queue
 from shoal.scheduler.planner.plan_types import Bind, Plan
-from shoal.scheduler.planner.snapshot_types import Pod, State, node_from
-from shoal.scheduler.scope import Scope
-from shoal.scheduler.volume_claims import Claims
+from shoal.scheduler.planner.snapshot_types import Pod, PodState, node_from
+from shoal.scheduler.scope import SchedulerScope
+from shoal.scheduler.volume_claims import VolumeClaims
 
 if TYPE_CHECKING:
     from shoal.scheduler.planner.cache import ClusterView
 
 log = Logger(__name__)
 
-MOST = 1 << 60  # thousandths; the planner counts in 64 bits, and nobody has so much of anything
+MAX_AMOUNT = 1 << 60  # thousandths; the planner counts in 64 bits, and nobody has so much of anything
 READ_OF_METADATA = ("uid", "labels", "annotations", "ownerReferences")
 UNREADABLE = (ValueError, TypeError, KeyError, AttributeError)
 
@@ -44,11 +44,11 @@ class Assumed:
     devices: tuple[int, ...]
 
 
-class Feed:
+class CacheUpdater:
     def __init__(
         self,
         view: ClusterView,
-        scope: Scope,
+        scope: SchedulerScope,
         clock: Clock,
         *,
         on_news: Callable[[], None],
@@ -61,7 +61,7 @@ class Feed:
         `on_stale`: pods are to be read again (`read_again`), and then perhaps it may.
         `on_started`: the last of its binds came through. `on_queue`: a queue may hold another amount."""
         self.view = view
-        self.claims = Claims(lambda node: node in view.room.rows)
+        self.claims = VolumeClaims(lambda node: node in view.resources.rows)
         self.unreadable: dict[Key, str] = {}  # groups, and why
         self._scope = scope
         self._clock = clock
@@ -73,7 +73,7 @@ class Feed:
         self._named: set[Key] = set()  # by our pods
         self._classes: dict[str, Obj] = {}
         self._binding: dict[Key, Assumed] = {}
-        self._starting = Starting(view, on_started)
+        self._starting = GangTracker(view, on_started)
         self._leaving: dict[Key, str] = {}  # uids of pods that are being evicted, or asked to go
         self._kept: dict[Key, str] = {}  # of pods that the server would not let go
 
@@ -93,8 +93,8 @@ class Feed:
             except UNREADABLE as wrong:
                 log.warning("node cannot be read and stays as it was", node=name, error=str(wrong))
                 return
-            row = self.view.room.rows.get(name)
-            if row is not None and self.view.room.nodes[row] == node:
+            row = self.view.resources.rows.get(name)
+            if row is not None and self.view.resources.nodes[row] == node:
                 return  # a heartbeat changes nothing here
             self.view.set_node(replace(node, allocatable=bounded(node.allocatable)))
         self._on_news()
@@ -120,7 +120,7 @@ class Feed:
             self.view.set_queue(queue)
         self._on_news()
 
-    def queue_was_set(self, queue: Queue) -> None:
+    def queue_updated(self, queue: Queue) -> None:
         """By us, a moment ago: nobody is let into a queue that was just closed because the watch is late."""
         if queue.name in self.view.queues:
             self.view.set_queue(queue)
@@ -133,8 +133,8 @@ class Feed:
         else:
             self._classes[change.key.name] = change.new
         for key, obj in groups.items():
-            members = self.view.groups.get(key)
-            if members is not None and members.known and members.group.priority != self._priority(obj):
+            gang = self.view.groups.get(key)
+            if gang is not None and gang.known and gang.group.priority != self._priority(obj):
                 self._read_group(key, obj)
 
     def _priority(self, group: Obj) -> int:
@@ -147,25 +147,25 @@ class Feed:
     def group_changed(self, change: Change) -> None:
         key, obj = change.key, change.new
         if obj is None or is_terminating(obj):
-            self._group_gone(key)
+            self._group_deleted(key)
         elif self._scope.all_groups:
             self._read_group(key, obj)
         else:
             self._groups[key] = obj
-            self._show_group(key, fresh=True)
+            self._sync_group(key, fresh=True)
 
-    def _group_gone(self, key: Key) -> None:
+    def _group_deleted(self, key: Key) -> None:
         self._groups.pop(key, None)
         if self.unreadable.pop(key, None) is not None:
             self._on_news()  # its pods have heard that it cannot be read
-        members = self.view.groups.get(key)
-        if members is not None and members.known:
-            self._on_queue(members.group.queue)
+        gang = self.view.groups.get(key)
+        if gang is not None and gang.known:
+            self._on_queue(gang.group.queue)
             self.view.remove_group(key)
             self._on_news()
-        self._forget_group(key)
+        self._remove_group(key)
 
-    def _forget_group(self, key: Key) -> None:
+    def _remove_group(self, key: Key) -> None:
         self._starting.group_gone(key)
         if key not in self.view.groups:
             self._named.discard(key)
@@ -174,14 +174,14 @@ class Feed:
         """Whether the group is let in, and told about, by us."""
         return self._scope.all_groups or key in self._named
 
-    def _show_group(self, key: Key, *, fresh: bool = False) -> None:
+    def _sync_group(self, key: Key, *, fresh: bool = False) -> None:
         """Into the view with it, or out of it. `fresh`: it was told just now."""
         obj = self._groups.get(key)
         if obj is None:
             return
-        members = self.view.groups.get(key)
-        is_shown = members is not None and members.known
-        if key not in self._named and (members is None or not members.sitting):
+        gang = self.view.groups.get(key)
+        is_shown = gang is not None and gang.known
+        if key not in self._named and (gang is None or not gang.placed):
             if is_shown:
                 self.view.remove_group(key)
         elif fresh or not is_shown:
@@ -189,7 +189,7 @@ class Feed:
 
     def _read_group(self, key: Key, obj: Obj) -> None:
         try:
-            group = sound(group_from(obj, priority=self._priority(obj)))
+            group = validated_group(group_from(obj, priority=self._priority(obj)))
         except UNREADABLE as wrong:
             why = f"waiting: PodGroup {key.name} cannot be read: {wrong}"
             if self.is_ours(key) and self.unreadable.get(key) != why:
@@ -198,23 +198,25 @@ class Feed:
             self.view.remove_group(key)
             return
         self.unreadable.pop(key, None)
-        members = self.view.groups.get(key)
-        known = members.group if members is not None and members.known else None
+        gang = self.view.groups.get(key)
+        known = gang.group if gang is not None and gang.known else None
         if known is not None and known.uid != group.uid:
             self.view.remove_group(key)
             known = None
-        group = self._remembered(group, known)
+        group = self._with_history(group, known)
         if group != known:
             self.view.set_group(group)
-            self._starting.look(key)
+            self._starting.check_started(key)
             self._on_news()
 
-    def _remembered(self, group: Group, known: Group | None) -> Group:
+    def _with_history(self, group: PodGroup, known: PodGroup | None) -> PodGroup:
         """With its history. One that was let in by an earlier life of ours has its time in the queue once more."""
         if not self.is_ours(group.key):  # its pods sit on nodes, so somebody has let it in
-            return replace(group, ran=True, phase=Phase.INQUEUE if group.phase is Phase.PENDING else group.phase)
+            return replace(
+                group, ran=True, phase=PodGroupPhase.INQUEUE if group.phase is PodGroupPhase.PENDING else group.phase
+            )
         if known is None:
-            if group.phase is Phase.INQUEUE:
+            if group.phase is PodGroupPhase.INQUEUE:
                 group = replace(group, inqueue_since=self.now)
             return replace(group, ran=True) if self._starting.is_foreign(group.key) else group
         return replace(
@@ -231,38 +233,38 @@ class Feed:
     def pod_changed(self, change: Change) -> None:
         obj, known = change.new, self.view.pods.get(change.key)
         if known is not None and (obj is None or known.uid != uid_of(obj)):
-            self._forget(known)
+            self._remove(known)
             known = None
         if obj is None:
             return
         pod = self._assumed(self._as_before(change, known) or self._read_pod(obj), known)
         if pod.group is not None:
-            self._meet(pod.group, obj)
+            self._add_to_group(pod.group, obj)
         if pod != known:
             self.view.set_pod(pod)
-            self._on_queue(self.view.members_of(pod).group.queue)
+            self._on_queue(self.view.gang_of(pod).group.queue)
         if known is not None and known.gated and not pod.gated:
             self._gates_removed(pod)
         if pod.group is not None:
             if pod != known:
-                self._show_group(pod.group)
+                self._sync_group(pod.group)
                 self._on_group(pod.group)
             if obj["spec"].get("nodeName"):
-                self._starting.answered(pod.group, pod.key)
+                self._starting.bind_finished(pod.group, pod.key)
         if obj["spec"].get("nodeName"):
-            self.claims.forget(pod.key)
-        if known is None or (pod != known and not _is_the_same_to_others(known, pod)):
+            self.claims.remove_pod(pod.key)
+        if known is None or (pod != known and not _is_irrelevant_change(known, pod)):
             self._on_news()
 
     def _gates_removed(self, pod: Pod) -> None:
         """The group's time in the queue starts now: before, it could not use it."""
-        members = self.view.members_of(pod)
-        if members.known and not members.lone and members.group.inqueue_since is not None:
-            self.view.set_group(replace(members.group, inqueue_since=self.now))
+        gang = self.view.gang_of(pod)
+        if gang.known and not gang.lone and gang.group.inqueue_since is not None:
+            self.view.set_group(replace(gang.group, inqueue_since=self.now))
 
-    def _meet(self, group: Key, obj: Obj) -> None:
-        if not self._scope.places(obj):
-            self._starting.place_elsewhere(group)
+    def _add_to_group(self, group: Key, obj: Obj) -> None:
+        if not self._scope.is_responsible_for(obj):
+            self._starting.placed_by_other(group)
         elif not self._scope.all_groups:
             self._named.add(group)
 
@@ -303,20 +305,20 @@ class Feed:
     def _read_pod(self, obj: Obj) -> Pod:
         changes: dict[str, Any] = {}
         try:
-            pod = member_from(obj)
+            pod = pod_from(obj)
         except UNREADABLE as wrong:
             log.warning("pod cannot be read", pod=str(key_of(obj)), error=str(wrong))
-            pod = replace(member_from(_shell(obj)), blocked=f"this pod cannot be read: {wrong}")
+            pod = replace(pod_from(_minimal_pod(obj)), blocked=f"this pod cannot be read: {wrong}")
         if pod.group is None and (implicit := self._scope.implicit_group(obj)) is not None:
             changes["group"] = implicit
-        if any(amount > MOST or amount < 0 for amount in pod.requests.values()):
+        if any(amount > MAX_AMOUNT or amount < 0 for amount in pod.requests.values()):
             changes["requests"] = bounded(pod.requests)
         if self._kept and self._kept.get(pod.key) == pod.uid:
             changes["protected"] = True
-        if not self._scope.places(obj):
+        if not self._scope.is_responsible_for(obj):
             changes["preemptable"] = False  # another scheduler placed it and would place its successor
         if not pod.node:
-            if not self._scope.places(obj):
+            if not self._scope.is_responsible_for(obj):
                 changes["gated"] = True
             blocked, terms = self.claims.of(obj)
             if (blocked or terms) and not pod.blocked:
@@ -326,35 +328,35 @@ class Feed:
     def _assumed(self, pod: Pod, known: Pod | None) -> Pod:
         """The pod as it is, ahead of what the event shows."""
         binding = self._binding.get(pod.key)
-        if binding is not None and (pod.node or pod.state is not State.PENDING or binding.uid != pod.uid):
+        if binding is not None and (pod.node or pod.state is not PodState.PENDING or binding.uid != pod.uid):
             del self._binding[pod.key]
         elif binding is not None:
-            pod = pod.moved(node=binding.node, state=State.BOUND, since=binding.since, devices=binding.devices)
+            pod = pod.moved(node=binding.node, state=PodState.BOUND, since=binding.since, devices=binding.devices)
         if not pod.node:
             return pod
         if known is not None and known.node == pod.node:
             pod = _since(pod, known.since)
         elif known is None and not self._has_run(pod):
             pod = _since(pod, self.now)  # its gang has the whole hold time from the moment we see it
-        if self._leaving.get(pod.key) == pod.uid and pod.state in (State.BOUND, State.RUNNING):
-            pod = replace(pod, state=State.RELEASING)
+        if self._leaving.get(pod.key) == pod.uid and pod.state in (PodState.BOUND, PodState.RUNNING):
+            pod = replace(pod, state=PodState.RELEASING)
         return pod
 
     def _has_run(self, pod: Pod) -> bool:
         return pod.group is None or self._starting.has_run(pod.group)
 
-    def _forget(self, pod: Pod) -> None:
+    def _remove(self, pod: Pod) -> None:
         self._binding.pop(pod.key, None)
         self._leaving.pop(pod.key, None)
         self._kept.pop(pod.key, None)
-        self.view.budgets.give_back(pod.key)
-        self.claims.forget(pod.key)
-        self._on_queue(self.view.members_of(pod).group.queue)
+        self.view.budgets.release(pod.key)
+        self.claims.remove_pod(pod.key)
+        self._on_queue(self.view.gang_of(pod).group.queue)
         self.view.remove_pod(pod.key)
         if pod.group is not None:
-            self._lost(pod.group, pod.key)
+            self._bind_failed(pod.group, pod.key)
             self._on_group(pod.group)
-        if pod.node or pod.group is not None or pod.state is State.PENDING:  # others may stand behind it
+        if pod.node or pod.group is not None or pod.state is PodState.PENDING:  # others may stand behind it
             self._on_news()
 
     # What was decided
@@ -381,46 +383,47 @@ class Feed:
             self.view.remove_pod(bind.pod)
             self._on_news()
         else:
-            self.look_again(seen)
+            self.reread(seen)
         if group is not None:
-            self._lost(group, bind.pod)
+            self._bind_failed(group, bind.pod)
 
-    def _lost(self, group: Key, pod: Key) -> None:
-        self._starting.answered(group, pod)
-        self._show_group(group)
+    def _bind_failed(self, group: Key, pod: Key) -> None:
+        self._starting.bind_finished(group, pod)
+        self._sync_group(group)
         if group not in self.view.groups:
-            self._forget_group(group)
+            self._remove_group(group)
 
-    def stays(self, key: Key, uid: str, seen: Obj | None) -> None:
+    def eviction_failed(self, key: Key, uid: str, seen: Obj | None) -> None:
         """It could not be evicted."""
         if self._leaving.get(key) == uid:
             del self._leaving[key]
-            self._let_off(key, seen)
+            self._cancel_eviction(key, seen)
 
-    def is_kept(self, key: Key, uid: str, seen: Obj | None, *, nothing_left: bool) -> None:
-        """The server keeps it: nobody's victim until its budget allows more, or `is_free` is said. `nothing_left`: nor
-        is anybody else of its budget."""
+    def budget_refused(self, key: Key, uid: str, seen: Obj | None, *, nothing_left: bool) -> None:
+        """The server keeps it: nobody's victim until its budget allows more, or `budget_released` is said.
+        `nothing_left`: nor is anybody else of its budget.
+        """
         if self._leaving.get(key) == uid and seen is not None:
             self._kept[key] = uid
-            self.stays(key, uid, seen)
+            self.eviction_failed(key, uid, seen)
             if nothing_left and (known := self.view.pods.get(key)) is not None:
                 self.view.budgets.exhaust(known)
 
-    def is_free(self, key: Key, uid: str, seen: Obj | None) -> None:
+    def budget_released(self, key: Key, uid: str, seen: Obj | None) -> None:
         """It may be asked for once more."""
         if self._kept.get(key) == uid:
             del self._kept[key]
-            self._let_off(key, seen)
+            self._cancel_eviction(key, seen)
 
-    def _let_off(self, key: Key, seen: Obj | None) -> None:
-        self.view.budgets.give_back(key)
+    def _cancel_eviction(self, key: Key, seen: Obj | None) -> None:
+        self.view.budgets.release(key)
         if seen is not None:
-            self.look_again(seen)
+            self.reread(seen)
 
-    def kept_in(self, namespace: str) -> list[tuple[Key, str]]:
+    def refused_in(self, namespace: str) -> list[tuple[Key, str]]:
         return [(key, uid) for key, uid in self._kept.items() if key.namespace == namespace]
 
-    def look_again(self, obj: Obj, *, quietly: bool = False) -> None:
+    def reread(self, obj: Obj, *, quietly: bool = False) -> None:
         """`quietly`: that is no reason for another plan."""
         key = key_of(obj)
         known = self.view.pods.get(key)
@@ -431,10 +434,10 @@ class Feed:
 
 
 def bounded(amounts: Mapping[str, int]) -> dict[str, int]:
-    return {name: min(max(amount, 0), MOST) for name, amount in amounts.items()}
+    return {name: min(max(amount, 0), MAX_AMOUNT) for name, amount in amounts.items()}
 
 
-def sound(group: Group) -> Group:
+def validated_group(group: PodGroup) -> PodGroup:
     """The group within what can be counted; ValueError where it makes no sense."""
     if group.min_resources is None:
         return group
@@ -444,7 +447,7 @@ def sound(group: Group) -> Group:
     return replace(group, min_resources=bounded(group.min_resources))
 
 
-def _shell(pod: Obj) -> Obj:
+def _minimal_pod(pod: Obj) -> Obj:
     """Who it is and where it sits."""
     meta, spec = pod["metadata"], pod["spec"]
     return {
@@ -458,9 +461,9 @@ def _since(pod: Pod, since: float) -> Pod:
     return pod.moved(node=pod.node, state=pod.state, since=since, devices=pod.devices)
 
 
-def _is_the_same_to_others(before: Pod, after: Pod) -> bool:
+def _is_irrelevant_change(before: Pod, after: Pod) -> bool:
     """It sits where it sat and is what it was: that its processes have started changes no plan."""
-    sits = (State.BOUND, State.RUNNING)
+    sits = (PodState.BOUND, PodState.RUNNING)
     if before.state not in sits or after.state not in sits:
         return False
     return before == _since(

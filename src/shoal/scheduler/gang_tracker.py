@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from shoal.scheduler.planner.cache import ClusterView
 
 
-class Starting:
+class GangTracker:
     def __init__(self, view: ClusterView, on_started: Callable[[Key], None]) -> None:
         self._view = view
         self._on_started = on_started
@@ -33,8 +33,8 @@ class Starting:
         return group in self._foreign
 
     def has_run(self, group: Key) -> bool:
-        members = self._view.groups.get(group)
-        return members is None or members.group.ran
+        gang = self._view.groups.get(group)
+        return gang is None or gang.group.ran
 
     def assume(self, made: Plan, now: float) -> None:
         """Write the plan into the view, with gangs that start in it as not yet started."""
@@ -47,33 +47,33 @@ class Starting:
             if verdict.group in self._awaited and self.has_run(verdict.group):
                 self._view.set_group(replace(self._view.groups[verdict.group].group, ran=False))
 
-    def answered(self, group: Key, pod: Key) -> None:
+    def bind_finished(self, group: Key, pod: Key) -> None:
         """The pod has its node, or will not get it."""
         awaited = self._awaited.get(group)
         if awaited is not None:
             awaited.discard(pod)
             if not awaited:
                 del self._awaited[group]
-        self.look(group)
+        self.check_started(group)
 
-    def look(self, group: Key) -> None:
+    def check_started(self, group: Key) -> None:
         """Whether it has started by now: its pods may have become enough in more ways than one."""
-        members = self._view.groups.get(group)
-        if members is None or not members.known or members.group.ran or group in self._awaited:
+        gang = self._view.groups.get(group)
+        if gang is None or not gang.known or gang.group.ran or group in self._awaited:
             return
-        if members.sitting and members.is_whole:
-            self._begin(group)
+        if gang.placed and gang.is_whole:
+            self._start_gang(group)
 
-    def place_elsewhere(self, group: Key) -> None:
+    def placed_by_other(self, group: Key) -> None:
         if group not in self._foreign:
             self._foreign.add(group)
-            self._begin(group)
+            self._start_gang(group)
 
-    def _begin(self, group: Key) -> None:
+    def _start_gang(self, group: Key) -> None:
         self._awaited.pop(group, None)
-        members = self._view.groups.get(group)
-        if members is not None and members.known and not members.group.ran:
-            self._view.set_group(replace(members.group, ran=True))
+        gang = self._view.groups.get(group)
+        if gang is not None and gang.known and not gang.group.ran:
+            self._view.set_group(replace(gang.group, ran=True))
             self._on_started(group)
 
     def group_gone(self, group: Key) -> None:

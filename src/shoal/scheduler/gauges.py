@@ -13,9 +13,9 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from shoal.cluster.informer import Change
 from shoal.kube.objects import Key
 from shoal.scheduler.duration_tracking import Durations
-from shoal.scheduler.planner.plan_types import Verdict
-from shoal.scheduler.queue_gauges import queue_figures
-from shoal.scheduler.scope import Scope
+from shoal.scheduler.planner.plan_types import GroupResult
+from shoal.scheduler.queue_gauges import queue_metrics
+from shoal.scheduler.scope import SchedulerScope
 
 if TYPE_CHECKING:
     from shoal.scheduler.planner.cache import ClusterView
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 CAUSES = ("capacity", "quota", "queue", "pods", "order")
 
 
-class Figures:
+class SchedulerGauges:
     def __init__(
         self,
         view: ClusterView,
         durations: Durations,
         *,
-        scope: Scope,
+        scope: SchedulerScope,
         now: Callable[[], float],
         causes: Callable[[], Mapping[str, int]],
     ) -> None:
@@ -42,52 +42,52 @@ class Figures:
 
     # As it happens
 
-    def decided(self, news: Iterable[Verdict]) -> None:
+    def results_changed(self, news: Iterable[GroupResult]) -> None:
         now = self._now()
         for verdict in news:
             queue = self._view.groups[verdict.group].group.queue
             waits_for = (queue, verdict.blocked) if verdict.blocked else None
-            self._durations.waiting.turn(verdict.group, waits_for, now)
+            self._durations.waiting.set_state(verdict.group, waits_for, now)
 
     def members_changed(self, key: Key) -> None:
-        now, members = self._now(), self._view.groups.get(key)
+        now, gang = self._now(), self._view.groups.get(key)
         queue = self._queue_if_broken(key)
-        self._durations.broken.turn(key, None if queue is None else (queue,), now)
-        if members is None or (members.sitting and not members.waiting):
-            self._durations.waiting.turn(key, None, now)  # somebody else may have placed it: no verdict says so
+        self._durations.broken.set_state(key, None if queue is None else (queue,), now)
+        if gang is None or (gang.placed and not gang.waiting):
+            self._durations.waiting.set_state(key, None, now)  # somebody else may have placed it: no verdict says so
 
     def group_changed(self, change: Change) -> None:
         if change.new is None:
             for spans in (self._durations.waiting, self._durations.broken):
-                spans.turn(change.key, None, self._now())
+                spans.set_state(change.key, None, self._now())
 
     def _queue_if_broken(self, key: Key) -> str | None:
         """It ran and has fewer pods than its minimum. Roles are not looked at: that would cost at every pod."""
-        members = self._view.groups.get(key)
-        if members is None or not members.known or not members.group.ran or not members.sitting:
+        gang = self._view.groups.get(key)
+        if gang is None or not gang.known or not gang.group.ran or not gang.placed:
             return None
-        return members.group.queue if members.ready < members.group.min_member else None
+        return gang.group.queue if gang.ready < gang.group.min_member else None
 
     # When it is asked for
 
     def collect(self) -> Iterator[Metric]:
         now, waiting, broken = self._now(), self._durations.waiting, self._durations.broken
-        waiting.keep(self._view.unsettled.__contains__, now)
-        broken.keep(lambda key: self._queue_if_broken(key) is not None, now)
-        pods = sum(len(members.waiting) for members in self._view.unsettled.values())
-        yield from waiting_figures(pods, self._causes())
-        yield from seconds_figures(self._durations, now)
-        if self._scope.gangs and self._scope.keeps_queues:
-            yield from queue_figures(self._view)
+        waiting.end_missing(self._view.unsettled.__contains__, now)
+        broken.end_missing(lambda key: self._queue_if_broken(key) is not None, now)
+        pods = sum(len(gang.waiting) for gang in self._view.unsettled.values())
+        yield from waiting_metrics(pods, self._causes())
+        yield from duration_metrics(self._durations, now)
+        if self._scope.gangs and self._scope.manages_queues:
+            yield from queue_metrics(self._view)
 
 
-def nobody(durations: Durations) -> Iterator[Metric]:
+def idle_metrics(durations: Durations) -> Iterator[Metric]:
     """While no scheduler is at work: nobody waits here, and what was counted stays."""
-    yield from waiting_figures(0, {})
-    yield from seconds_figures(durations, 0.0)
+    yield from waiting_metrics(0, {})
+    yield from duration_metrics(durations, 0.0)
 
 
-def waiting_figures(pods: int, causes: Mapping[str, int]) -> Iterator[Metric]:
+def waiting_metrics(pods: int, causes: Mapping[str, int]) -> Iterator[Metric]:
     yield GaugeMetricFamily("volcano_unschedule_task_count", "Pods that wait for a place.", value=pods)
     groups = sum(causes.values())
     yield GaugeMetricFamily("volcano_unschedule_job_count", "Groups that wait for places.", value=groups)
@@ -97,7 +97,7 @@ def waiting_figures(pods: int, causes: Mapping[str, int]) -> Iterator[Metric]:
     yield by_cause
 
 
-def seconds_figures(durations: Durations, now: float) -> Iterator[Metric]:
+def duration_metrics(durations: Durations, now: float) -> Iterator[Metric]:
     waited = CounterMetricFamily(
         "volcano_waiting_seconds", "Seconds that groups waited in all, by what for.", labels=["queue_name", "cause"]
     )

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 log = Logger(__name__)
 
 
-class Domains:
+class HyperNodeResolver:
     def __init__(self, view: ClusterView, on_news: Callable[[], None]) -> None:
         self._view = view
         self._on_news = on_news
@@ -60,7 +60,7 @@ class Domains:
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class DirectMembers:
     """What one HyperNode names itself."""
 
     tier: int
@@ -88,17 +88,17 @@ def resolved(objects: Mapping[str, Obj], nodes: Mapping[str, Mapping[str, str]])
     return found
 
 
-def _named(obj: Obj, nodes: Mapping[str, Mapping[str, str]], domains: Mapping[str, Mapping[str, str]]) -> Named:
+def _named(obj: Obj, nodes: Mapping[str, Mapping[str, str]], domains: Mapping[str, Mapping[str, str]]) -> DirectMembers:
     spec = obj.get("spec") or {}
     chosen: dict[bool, set[str]] = {True: set(), False: set()}
     for member in spec.get("members") or ():
         is_node = member.get("type") != "HyperNode"
         chosen[is_node].update(_chosen(member.get("selector") or {}, nodes if is_node else domains))
     tier, tier_name = int(spec.get("tier") or 1), spec.get("tierName") or ""
-    return Named(tier, tier_name, frozenset(chosen[True]), frozenset(chosen[False]))
+    return DirectMembers(tier, tier_name, frozenset(chosen[True]), frozenset(chosen[False]))
 
 
-def _within(name: str, named: Mapping[str, Named]) -> set[str]:
+def _within(name: str, named: Mapping[str, DirectMembers]) -> set[str]:
     """The HyperNode and all within it, each looked at once: those that name each other, and circles, are met often."""
     found, ahead = {name}, [name]
     while ahead:

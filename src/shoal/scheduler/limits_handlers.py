@@ -13,9 +13,9 @@ from shoal.cluster.informer import Change
 from shoal.kube.objects import Key, Obj
 from shoal.kube.selectors import from_label_selector
 from shoal.logs import Logger
-from shoal.scheduler.planner.disruption_budgets import Budget
+from shoal.scheduler.planner.disruption_budgets import DisruptionBudget
 from shoal.scheduler.planner.from_objects import namespace_quota
-from shoal.scheduler.planner.gang_types import Quota
+from shoal.scheduler.planner.gang_types import NamespaceQuota
 
 if TYPE_CHECKING:
     from shoal.scheduler.planner.cache import ClusterView
@@ -25,7 +25,7 @@ log = Logger(__name__)
 UNREADABLE = (ValueError, TypeError, KeyError, AttributeError)
 
 
-class Limits:
+class LimitsUpdater:
     def __init__(
         self, view: ClusterView, *, on_news: Callable[[], None], on_freed: Callable[[str], None] = lambda _: None
     ) -> None:
@@ -33,7 +33,7 @@ class Limits:
         self._view = view
         self._on_news = on_news
         self._on_freed = on_freed
-        self._quotas: dict[Key, Quota] = {}
+        self._quotas: dict[Key, NamespaceQuota] = {}
 
     def quota_changed(self, change: Change) -> None:
         key, known = change.key, self._quotas.get(change.key)
@@ -68,22 +68,22 @@ class Limits:
             self._on_news()
 
 
-def budget_from(obj: Obj) -> Budget | None:
+def budget_from(obj: Obj) -> DisruptionBudget | None:
     """None where it chooses nobody. One that nobody has counted for since it was changed allows nothing."""
     spec, status = obj.get("spec") or {}, obj.get("status") or {}
     if spec.get("selector") is None:
         return None
     is_counted = (status.get("observedGeneration") or 0) >= (obj["metadata"].get("generation") or 0)
     allowed = int(status.get("disruptionsAllowed") or 0) if is_counted else 0
-    return Budget(from_label_selector(spec["selector"]), max(allowed, 0))
+    return DisruptionBudget(from_label_selector(spec["selector"]), max(allowed, 0))
 
 
-def _leaves_more(quota: Quota, before: Quota) -> bool:
+def _leaves_more(quota: NamespaceQuota, before: NamespaceQuota) -> bool:
     if before.hard.keys() - quota.hard.keys():
         return True
     is_raised = any(amount > before.hard.get(name, amount) for name, amount in quota.hard.items())
     return is_raised or any(quota.used.get(name, 0) < amount for name, amount in before.used.items())
 
 
-def _allows_more(budget: Budget | None, before: Budget) -> bool:
+def _allows_more(budget: DisruptionBudget | None, before: DisruptionBudget) -> bool:
     return budget is None or budget.allowed > before.allowed or budget.selector != before.selector

@@ -11,22 +11,22 @@ from shoal.controller_runtime.metrics import Metrics
 from shoal.controller_runtime.process import ServerOptions, connection_config, pages, process_identity, run_until_signal
 from shoal.kube.kinds import NODE, POD
 from shoal.logs import Logger
-from shoal.scheduler.manager import Charge, SchedulerProgram
+from shoal.scheduler.manager import SchedulerManager, SchedulerOptions
 
 log = Logger(__name__)
 
 
-async def schedule(options: ServerOptions, charge: Charge) -> None:
+async def run_scheduler(options: ServerOptions, charge: SchedulerOptions) -> None:
     await run_until_signal(_work(options, charge, connection_config(options)))
 
 
-async def _work(options: ServerOptions, charge: Charge, connection: ConnectionConfig) -> None:
+async def _work(options: ServerOptions, charge: SchedulerOptions, connection: ConnectionConfig) -> None:
     """Of pods and nodes nobody reads who wrote what, and of what is answered about pods nobody reads more than the
     metadata."""
     metrics = Metrics(CollectorRegistry())
     shapes, answers = {POD: WithoutManagedFields, NODE: WithoutManagedFields}, {POD: MetadataOnly}
     async with open_client(connection, shapes=shapes, answers=answers, note=metrics.count_request) as cluster:
-        program = SchedulerProgram(
+        program = SchedulerManager(
             cluster,
             charge,
             process_identity(options, connection),

@@ -32,12 +32,12 @@ from shoal.logs import Logger
 from shoal.scheduler.api import pod_groups
 from shoal.scheduler.api.hypernodes import HYPER_NODE
 from shoal.scheduler.metrics import SchedulerMetrics
-from shoal.scheduler.planner.gang_types import Settings
-from shoal.scheduler.pod_group_controller import ImplicitGroupsLoop
-from shoal.scheduler.rbac import rival_rights, scheduler_rights
+from shoal.scheduler.planner.gang_types import PlannerSettings
+from shoal.scheduler.pod_group_controller import PodGroupController
+from shoal.scheduler.rbac import conflict_rights, scheduler_rights
 from shoal.scheduler.scheduler import Scheduler
-from shoal.scheduler.scheduler_conflicts import Claim, Rivals
-from shoal.scheduler.scope import Scope
+from shoal.scheduler.scheduler_conflicts import ConflictDetector, PodScope
+from shoal.scheduler.scope import SchedulerScope
 from shoal.scheduler.transforms import slim_pod
 from shoal.scheduler.volcano_detection import has_volcano
 
@@ -45,28 +45,28 @@ log = Logger(__name__)
 
 VOLCANO = "volcano"
 BINDS_AT_ONCE = 64
-GATHERING_SECONDS = 0.02  # pods come in company, and a plan for all of them costs little more than one for the first
+COALESCE_SECONDS = 0.02  # pods come in company, and a plan for all of them costs little more than one for the first
 QUIET_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Charge:
+class SchedulerOptions:
     """What the scheduler is asked to answer for."""
 
     name: str = "shoal-scheduler"  # of its Lease
     schedulers: tuple[str, ...] = ("shoal",)
     volcano: Literal["auto", "yes", "no"] = "auto"  # whether it answers for Volcano's scheduler as well
     namespace: str | None = None  # of groups; None: all
-    settings: Settings = field(default_factory=Settings)
+    settings: PlannerSettings = field(default_factory=PlannerSettings)
 
 
-class SchedulerProgram:
+class SchedulerManager:
     """`prepare`, then `run` until cancelled."""
 
     def __init__(
         self,
         cluster: VersionedCluster,
-        charge: Charge,
+        charge: SchedulerOptions,
         identity: ProcessIdentity,
         *,
         metrics: Metrics,
@@ -80,9 +80,9 @@ class SchedulerProgram:
         self._counted = SchedulerMetrics(metrics.registry)
         self._clock = clock or SystemClock()
         self._silence = silence
-        self._scope = Scope()
+        self._scope = SchedulerScope()
         self._leadership: LeaderElector | None = None
-        self._rivals: Rivals | None = None
+        self._rivals: ConflictDetector | None = None
         self._loop: Scheduler | None = None
 
     async def prepare(self) -> None:
@@ -92,7 +92,7 @@ class SchedulerProgram:
         answers = await self._answers_for_volcano()
         hypernodes = await self._cluster.find_kind(HYPER_NODE.api_version, HYPER_NODE.kind) is not None
         names = (*self._charge.schedulers, *((VOLCANO,) if answers else ()))
-        self._scope = Scope(
+        self._scope = SchedulerScope(
             schedulers=frozenset(names),
             namespace=self._charge.namespace,
             all_groups=answers,
@@ -115,7 +115,7 @@ class SchedulerProgram:
         wanted = [("", right) for right in found]
         if self._identity.leader_election:
             wanted += [(own, right) for right in lease_permissions([self._charge.name])]
-            wanted += [("", right) for right in rival_rights([self._charge.name])]
+            wanted += [("", right) for right in conflict_rights([self._charge.name])]
         return wanted
 
     async def run(self) -> None:
@@ -134,11 +134,11 @@ class SchedulerProgram:
     async def _when_alone(self, cluster: Cluster) -> None:
         """Installations in other namespaces have Leases of their own, and may answer for the same pods."""
         assert self._scope.schedulers is not None, "on somebody's cluster pods are asked whom they want"
-        self._rivals = Rivals(
+        self._rivals = ConflictDetector(
             cluster, Key(self._identity.namespace, self._charge.name),
-            Claim(self._scope.schedulers, self._scope.namespace), clock=self._clock,
+            PodScope(self._scope.schedulers, self._scope.namespace), clock=self._clock,
         )  # fmt: skip
-        await self._rivals.until_alone()
+        await self._rivals.wait_until_alone()
         await self._work(cluster)
 
     async def _work(self, cluster: Cluster) -> None:
@@ -151,12 +151,12 @@ class SchedulerProgram:
                 cluster, nodes, pods,
                 scope=self._scope, settings=self._charge.settings, metrics=self._counted, clock=self._clock,
                 recorder=EventRecorder(cluster, self._charge.schedulers[0], clock=self._clock),
-                binds_at_once=BINDS_AT_ONCE, coalesce_seconds=GATHERING_SECONDS, quiet_seconds=QUIET_SECONDS,
+                binds_at_once=BINDS_AT_ONCE, coalesce_seconds=COALESCE_SECONDS, quiet_seconds=QUIET_SECONDS,
             )  # fmt: skip
             return self._loop
 
         def implicit_groups() -> Runnable:
-            return ImplicitGroupsLoop(cluster, pods, scope=self._scope, clock=self._clock)
+            return PodGroupController(cluster, pods, scope=self._scope, clock=self._clock)
 
         try:
             await run_all([lambda: nodes, lambda: pods, scheduler, *([implicit_groups] if answers else [])])

@@ -16,7 +16,7 @@ from prometheus_client.core import Metric
 
 from shoal.kube.times import parse
 from shoal.scheduler.duration_tracking import Durations
-from shoal.scheduler.gauges import nobody
+from shoal.scheduler.gauges import idle_metrics
 from shoal.scheduler.planner.plan_types import Plan
 
 _MILLISECONDS = (0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000)
@@ -30,7 +30,7 @@ class SchedulerMetrics:
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.durations = Durations()
-        self._figures: Callable[[], Iterable[Metric]] = partial(nobody, self.durations)
+        self._figures: Callable[[], Iterable[Metric]] = partial(idle_metrics, self.durations)
         self._latencies(registry)
         self._attempts = Counter(
             "volcano_schedule_attempts", "Pods by what came of them: scheduled, unschedulable (they were told to "
@@ -80,9 +80,9 @@ class SchedulerMetrics:
         """What is worked out whenever the metrics are read, from here on."""
         self._figures = figures
 
-    def show_nobody(self, now: float) -> None:
+    def show_idle(self, now: float) -> None:
         self.durations.end(now)
-        self._figures = partial(nobody, self.durations)
+        self._figures = partial(idle_metrics, self.durations)
 
     # As it happens
 
@@ -115,7 +115,7 @@ class SchedulerMetrics:
     def gang_started(self, seconds: float) -> None:
         self._gang.observe(max(seconds, 0.0) * 1000)
 
-    def reached(self, stage: str, created: str, now: float) -> None:
+    def observe_stage(self, stage: str, created: str, now: float) -> None:
         """A pod made then has come so far. Creation is told in whole seconds."""
         if created:
             self._stages[stage].observe(max(now - _moment(created), 0.0) * 1000)

@@ -22,17 +22,17 @@ from shoal.scheduler.api.pod_groups import GROUP_NAME
 from shoal.scheduler.planner.from_objects import state_of
 from shoal.scheduler.planner.snapshot_types import OVER
 from shoal.scheduler.rbac import OWNERS_OF_PODS
-from shoal.scheduler.scope import Scope
+from shoal.scheduler.scope import SchedulerScope
 
 OWNERS = {(kind.api_version, kind.kind): kind for kind in OWNERS_OF_PODS}
 
 
-class ImplicitGroupsLoop:
+class PodGroupController:
     """`pods` are copies that say who controls those without a group."""
 
     name = "implicit pod groups"
 
-    def __init__(self, cluster: Cluster, pods: Informer, *, scope: Scope, clock: Clock) -> None:
+    def __init__(self, cluster: Cluster, pods: Informer, *, scope: SchedulerScope, clock: Clock) -> None:
         self._cluster = cluster
         self._pods = pods
         self._scope = scope

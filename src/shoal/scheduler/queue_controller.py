@@ -21,24 +21,24 @@ from shoal.kube.errors import ApiError
 from shoal.kube.kinds import Kind
 from shoal.kube.objects import Key, Obj, annotations_of, at_path, name_of, namespace_of, uid_of
 from shoal.scheduler.api.pod_groups import COMMAND, QUEUE
-from shoal.scheduler.event_handlers import Feed
+from shoal.scheduler.event_handlers import CacheUpdater
 from shoal.scheduler.planner.from_objects import CLOSED_BY_PARENT
-from shoal.scheduler.planner.gang_types import INQUEUE, UNKNOWN, Phase, Queue
-from shoal.scheduler.planner.queue_state import DEFAULT, ROOT, QueueRefused, close, reopen, state
-from shoal.scheduler.scope import Scope
+from shoal.scheduler.planner.gang_types import INQUEUE, UNKNOWN, PodGroupPhase, Queue
+from shoal.scheduler.planner.queue_state import DEFAULT, ROOT, QueueInvalid, close, reopen, state
+from shoal.scheduler.scope import SchedulerScope
 
-GATHERING_SECONDS = 1.0
-SHORT = (INQUEUE, UNKNOWN)  # phases that groups usually leave again within that time
-_ORDERS = {"OpenQueue": reopen, "CloseQueue": close}
+COALESCE_SECONDS = 1.0
+TRANSIENT_PHASES = (INQUEUE, UNKNOWN)  # phases that groups usually leave again within that time
+_COMMANDS = {"OpenQueue": reopen, "CloseQueue": close}
 
 
-async def found_queues(cluster: Cluster) -> None:
+async def ensure_default_queues(cluster: Cluster) -> None:
     """Those that are always there, made before anybody asks: where no queue is seen, none can be called missing."""
     for name in (ROOT, DEFAULT):
-        await found_queue(cluster, name)
+        await ensure_queue(cluster, name)
 
 
-async def found_queue(cluster: Cluster, name: str, kind: Kind = QUEUE) -> None:
+async def ensure_queue(cluster: Cluster, name: str, kind: Kind = QUEUE) -> None:
     queue = {"apiVersion": QUEUE.api_version, "kind": QUEUE.kind, "metadata": {"name": name}, "spec": {}}
     try:
         await cluster.create(kind, queue)
@@ -47,26 +47,26 @@ async def found_queue(cluster: Cluster, name: str, kind: Kind = QUEUE) -> None:
             raise
 
 
-class QueueKeeper:
+class QueueController:
     def __init__(
         self,
         cluster: Cluster,
         queues: Informer,
-        orders: Informer,
+        commands: Informer,
         *,
-        feed: Feed,
-        scope: Scope,
+        cache_updater: CacheUpdater,
+        scope: SchedulerScope,
         recorder: EventRecorder,
         clock: Clock,
     ) -> None:
         self._cluster = cluster
         self._queues = queues
-        self._orders = orders
-        self._feed = feed
+        self._orders = commands
+        self._feed = cache_updater
         self._scope = scope
         self._recorder = recorder
-        self._work = WorkQueue("queues", self._keep, clock=clock, coalesce_seconds=GATHERING_SECONDS)
-        self._obeying = WorkQueue("orders to queues", self._obey, clock=clock)
+        self._work = WorkQueue("queues", self._sync, clock=clock, coalesce_seconds=COALESCE_SECONDS)
+        self._obeying = WorkQueue("orders to queues", self._execute_command, clock=clock)
 
     def begin(self) -> None:
         if not self._scope.all_groups:
@@ -74,9 +74,9 @@ class QueueKeeper:
         for name in (ROOT, DEFAULT):
             self._work.add(Key("", name))
 
-    def order_changed(self, change: Change) -> None:
+    def command_changed(self, change: Change) -> None:
         is_for_queue = change.new is not None and (change.new.get("target") or {}).get("kind") == QUEUE.kind
-        if is_for_queue and self._scope.keeps_queues:
+        if is_for_queue and self._scope.manages_queues:
             self._obeying.add(change.key)
 
     def queue_changed(self, change: Change) -> None:
@@ -87,13 +87,13 @@ class QueueKeeper:
         elif change.new is not None:
             self._work.add_after_delay(change.key)
 
-    def touch(self, name: str, phase: Phase | None = None) -> None:
+    def mark_dirty(self, name: str, phase: PodGroupPhase | None = None) -> None:
         """What it holds may have changed, or one of its groups has this phase now. A short phase that its status does
         not count yet is written at once: gathered with the phase after it, it would never be in the status."""
-        if not self._scope.keeps_queues:
+        if not self._scope.manages_queues:
             return
         key = Key("", name)
-        if phase in SHORT and not at_path(self._queues.objects.get(key) or {}, "status", phase.lower()):
+        if phase in TRANSIENT_PHASES and not at_path(self._queues.objects.get(key) or {}, "status", phase.lower()):
             self._work.add(key)
         else:
             self._work.add_after_delay(key)
@@ -104,14 +104,14 @@ class QueueKeeper:
 
     # Status
 
-    async def _keep(self, key: Key) -> None:
+    async def _sync(self, key: Key) -> None:
         stored = self._queues.objects.get(key)
         if stored is None:
             if key.name in (ROOT, DEFAULT):
-                await found_queue(self._cluster, key.name, self._scope.queue_kind)
+                await ensure_queue(self._cluster, key.name, self._scope.queue_kind)
             return
         queue = self._feed.view.queues.get(key.name)
-        if queue is None or not self._scope.keeps_queues:
+        if queue is None or not self._scope.manages_queues:
             return
         wanted = self._status(queue)
         before = stored.get("status") or {}
@@ -125,8 +125,8 @@ class QueueKeeper:
 
     def _status(self, queue: Queue) -> Obj:
         account = self._feed.view.accounts.get(queue.name)
-        groups = [members for members in account.groups.values() if not members.lone] if account else []
-        counts = Counter(members.group.phase.lower() for members in groups if members.known)
+        groups = [gang for gang in account.groups.values() if not gang.lone] if account else []
+        counts = Counter(gang.group.phase.lower() for gang in groups if gang.known)
         allocated = {name: amount for name, amount in (account.allocated if account else {}).items() if amount}
         words = ("pending", "inqueue", "running", "unknown", "completed")
         return {
@@ -142,21 +142,21 @@ class QueueKeeper:
 
     # Orders
 
-    async def _obey(self, key: Key) -> None:
-        order = self._orders.objects.get(key)
-        if order is None:
+    async def _execute_command(self, key: Key) -> None:
+        command = self._orders.objects.get(key)
+        if command is None:
             return
-        action, name = str(order.get("action")), str((order.get("target") or {}).get("name"))
+        action, name = str(command.get("action")), str((command.get("target") or {}).get("name"))
         try:
-            if action not in _ORDERS:
-                known = " and ".join(_ORDERS)
-                raise QueueRefused(f"queue {name} was ordered to {action}, which no queue obeys; orders are {known}")
-            for queue in _ORDERS[action](self._feed.view.queues, name):
+            if action not in _COMMANDS:
+                known = " and ".join(_COMMANDS)
+                raise QueueInvalid(f"queue {name} was ordered to {action}, which no queue obeys; orders are {known}")
+            for queue in _COMMANDS[action](self._feed.view.queues, name):
                 await self._set(queue)
-        except QueueRefused as refused:
-            await self._refuse(order, name, str(refused))
-        exactly = DeleteOptions(preconditions=Preconditions(uid=uid_of(order)))
-        await self._unless_gone(self._cluster.delete(COMMAND, name_of(order), namespace_of(order), exactly))
+        except QueueInvalid as refused:
+            await self._refuse(command, name, str(refused))
+        exactly = DeleteOptions(preconditions=Preconditions(uid=uid_of(command)))
+        await self._unless_gone(self._cluster.delete(COMMAND, name_of(command), namespace_of(command), exactly))
 
     async def _set(self, queue: Queue) -> None:
         stored = self._queues.objects.get(Key("", queue.name), {})
@@ -166,13 +166,13 @@ class QueueKeeper:
             patch = {"metadata": {"annotations": note}}
             await self._unless_gone(self._cluster.patch(self._scope.queue_kind, queue.name, patch=patch))
         account = self._feed.view.accounts.get(queue.name)
-        groups = sum(not members.lone for members in account.groups.values()) if account else 0
+        groups = sum(not gang.lone for gang in account.groups.values()) if account else 0
         await self._patch_status(queue.name, {"state": state(queue, groups)})
-        self._feed.queue_was_set(queue)
+        self._feed.queue_updated(queue)
 
-    async def _refuse(self, order: Obj, name: str, why: str) -> None:
+    async def _refuse(self, command: Obj, name: str, why: str) -> None:
         """About the queue; where there is none of that name, about the order, though it will be gone."""
-        regarding = self._queues.objects.get(Key("", name), order)
+        regarding = self._queues.objects.get(Key("", name), command)
         with suppress(ApiError, OutcomeUnknown):
             await self._recorder.record(regarding, WARNING, "OrderRefused", why)
 

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 
 from prometheus_client.core import GaugeMetricFamily, Metric
 
-from shoal.scheduler.planner.fair_share import Shares, Standing
+from shoal.scheduler.planner.fair_share import FairShares, QueueShare
 from shoal.scheduler.planner.gang_types import INQUEUE
 from shoal.scheduler.planner.namespace_quota import asked_of_cluster
 
 if TYPE_CHECKING:
     from shoal.scheduler.planner.cache import ClusterView
-    from shoal.scheduler.planner.gang import Members
+    from shoal.scheduler.planner.gang import Gang
 
 PHASES = ("pending", "inqueue", "running", "unknown", "completed")
 AMOUNTS = {
@@ -33,9 +33,9 @@ _UNITS = {"milli_cpu": "Thousandths of processors", "memory_bytes": "Memory"}
 _COMMON = ("cpu", "memory", "pods")
 
 
-def queue_figures(view: ClusterView) -> Iterator[Metric]:
-    shares = Shares(view)
-    promised = _promised(view, shares)
+def queue_metrics(view: ClusterView) -> Iterator[Metric]:
+    shares = FairShares(view)
+    promised = _admitted_demand(view, shares)
     scalars = sorted(name for name in shares.total if name not in _COMMON)
     for what, words in AMOUNTS.items():
         found = {name: _amounts(standing, promised, what) for name, standing in sorted(shares.standings.items())}
@@ -44,7 +44,7 @@ def queue_figures(view: ClusterView) -> Iterator[Metric]:
     yield from _phases(view)
 
 
-def _amounts(standing: Standing, promised: Mapping[str, Counter[str]], what: str) -> Mapping[str, float]:
+def _amounts(standing: QueueShare, promised: Mapping[str, Counter[str]], what: str) -> Mapping[str, float]:
     match what:
         case "allocated":
             return standing.allocated
@@ -84,7 +84,7 @@ def _families(
     yield family
 
 
-def _shares(view: ClusterView, shares: Shares) -> Iterator[GaugeMetricFamily]:
+def _shares(view: ClusterView, shares: FairShares) -> Iterator[GaugeMetricFamily]:
     weight = GaugeMetricFamily("volcano_queue_weight", "A queue's weight.", labels=["queue_name"])
     share = GaugeMetricFamily(
         "volcano_queue_share", "What a queue holds of what it deserves; 1: all of it.", labels=["queue_name"]
@@ -111,26 +111,26 @@ def _phases(view: ClusterView) -> Iterator[GaugeMetricFamily]:
         for phase in PHASES
     }
     for name in sorted(view.queues):
-        counts = Counter(members.group.phase.lower() for members in _gangs(view, name) if members.known)
+        counts = Counter(gang.group.phase.lower() for gang in _gangs(view, name) if gang.known)
         for phase, family in families.items():
             family.add_metric([name], counts[phase])
     yield from families.values()
 
 
-def _gangs(view: ClusterView, queue: str) -> Iterator[Members]:
+def _gangs(view: ClusterView, queue: str) -> Iterator[Gang]:
     account = view.accounts.get(queue)
-    return (members for members in (account.groups.values() if account else ()) if not members.lone)
+    return (gang for gang in (account.groups.values() if account else ()) if not gang.lone)
 
 
-def _promised(view: ClusterView, shares: Shares) -> dict[str, Counter[str]]:
+def _admitted_demand(view: ClusterView, shares: FairShares) -> dict[str, Counter[str]]:
     """What groups that were let in will ask for beyond what they hold, in their queue and those above it."""
     found: dict[str, Counter[str]] = {name: Counter() for name in shares.standings}
-    for members in view.unsettled.values():
-        group = members.group
-        if members.lone or group.phase is not INQUEUE or group.queue not in found:
+    for gang in view.unsettled.values():
+        group = gang.group
+        if gang.lone or group.phase is not INQUEUE or group.queue not in found:
             continue
         least = asked_of_cluster(group.min_resources)
-        still = {name: max(amount - members.allocated.get(name, 0), 0) for name, amount in least.items()}
+        still = {name: max(amount - gang.allocated.get(name, 0), 0) for name, amount in least.items()}
         for above in shares.standings[group.queue].line:
             found[above.queue.name].update(still)
     return found

@@ -34,7 +34,7 @@ OWNERS_OF_PODS = (
 IMPLICIT = "to create PodGroups for pods of Volcano's scheduler that name none"
 
 
-def rival_rights(names: Iterable[str]) -> list[Permission]:
+def conflict_rights(names: Iterable[str]) -> list[Permission]:
     """In the whole cluster: Leases of the same name are those of other installations' schedulers."""
     return permissions_on(
         LEASE, INFORMER_VERBS, "to see whether another installation's scheduler answers for the same pods", tuple(names)

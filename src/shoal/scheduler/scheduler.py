@@ -38,18 +38,18 @@ from shoal.kube.objects import Key, Obj
 from shoal.logs import Logger
 from shoal.scheduler.api.hypernodes import HYPER_NODE
 from shoal.scheduler.api.pod_groups import COMMAND
-from shoal.scheduler.binder import Carrier
-from shoal.scheduler.dispatcher import Crew
-from shoal.scheduler.event_handlers import Feed
-from shoal.scheduler.gauges import Figures
-from shoal.scheduler.hypernode_domains import Domains
-from shoal.scheduler.limits_handlers import Limits
+from shoal.scheduler.binder import Binder
+from shoal.scheduler.dispatcher import Dispatcher
+from shoal.scheduler.event_handlers import CacheUpdater
+from shoal.scheduler.gauges import SchedulerGauges
+from shoal.scheduler.hypernode_domains import HyperNodeResolver
+from shoal.scheduler.limits_handlers import LimitsUpdater
 from shoal.scheduler.metrics import SchedulerMetrics
-from shoal.scheduler.planner.gang_types import Settings
-from shoal.scheduler.planner.plan_types import Plan, Verdict, Wait
-from shoal.scheduler.queue_controller import QueueKeeper
-from shoal.scheduler.scope import Scope
-from shoal.scheduler.status_writer import AT_ONCE, GroupWords, PodWords
+from shoal.scheduler.planner.gang_types import PlannerSettings
+from shoal.scheduler.planner.plan_types import GroupResult, Plan, Wait
+from shoal.scheduler.queue_controller import QueueController
+from shoal.scheduler.scope import SchedulerScope
+from shoal.scheduler.status_writer import AT_ONCE, GroupStatusWriter, PodStatusWriter
 
 if TYPE_CHECKING:
     from shoal.scheduler.planner.cache import ClusterView
@@ -58,7 +58,7 @@ log = Logger(__name__)
 
 PLANNER = ("shoal.scheduler.planner.cache", "shoal.scheduler.planner.planner", "shoal.scheduler.planner.results")
 BINDS_AT_ONCE = 16
-LACKING_SECONDS = 5.0
+MISSING_PODS_SECONDS = 5.0
 MOST_REPEATS = 8  # of a plan at one moment that binds nothing, whatever it decides: what is left waits for an event
 
 
@@ -76,8 +76,8 @@ class Scheduler:
         recorder: EventRecorder,
         clock: Clock,
         metrics: SchedulerMetrics,
-        scope: Scope | None = None,
-        settings: Settings | None = None,
+        scope: SchedulerScope | None = None,
+        settings: PlannerSettings | None = None,
         binds_at_once: int = BINDS_AT_ONCE,
         coalesce_seconds: float = 0.0,
         quiet_seconds: float = 0.0,
@@ -90,16 +90,16 @@ class Scheduler:
         self._recorder = recorder
         self._clock = clock
         self._metrics = metrics
-        self._scope = scope or Scope()
-        self._settings = settings or Settings()
+        self._scope = scope or SchedulerScope()
+        self._settings = settings or PlannerSettings()
         self._binds_at_once = binds_at_once
         self._gathering_seconds = coalesce_seconds
         self._quiet_seconds = quiet_seconds
         self._stirred = asyncio.Event()
-        self._has_news = False  # another plan may come out differently
+        self._is_dirty = False  # another plan may come out differently
         self._wake: Timer | None = None
         self._cycles = 0
-        self._lacking: dict[Key, Timer] = {}  # groups some of whose pods do not exist
+        self._missing_pods_timers: dict[Key, Timer] = {}  # groups some of whose pods do not exist
         self._planned = 0.0  # when
         self._repeats = 0  # plans in a row that only followed the one before
         self._warned: tuple[str, ...] = ()
@@ -134,13 +134,13 @@ class Scheduler:
             for copy in self._copies.values():
                 group.create_task(copy.run())
             if not is_loaded():
-                await self._until_needed()
+                await self._wait_until_needed()
                 await asyncio.to_thread(load_planner)
             for copy in (self._nodes, self._pods, *self._copies.values()):
                 await copy.synced.wait()
             await self._work()
 
-    async def _until_needed(self) -> None:
+    async def _wait_until_needed(self) -> None:
         """A node is ready, or somebody waits already: loading the planner earlier would delay the cluster's start."""
         needed = asyncio.Event()
 
@@ -153,7 +153,7 @@ class Scheduler:
             await needed.wait()
 
     async def _work(self) -> None:
-        self._begin()
+        self._start()
         with ExitStack() as ending:
             for copy, subscriber in self._subscriptions():
                 ending.callback(copy.subscribe(subscriber))
@@ -166,112 +166,114 @@ class Scheduler:
                         await sleep(self._clock, self._gathering_seconds)
                     self._feed.read_again(self._pods.objects)
                     self._stirred.clear()
-                    if self._has_news:
-                        self._has_news = False
-                        self._pass()
+                    if self._is_dirty:
+                        self._is_dirty = False
+                        self._run_cycle()
                         self._planned = self._feed.now
                     await asyncio.sleep(0)  # whatever was told meanwhile has its turn before the next plan
             finally:
-                for timer in (*self._lacking.values(), *((self._wake,) if self._wake else ())):
+                for timer in (*self._missing_pods_timers.values(), *((self._wake,) if self._wake else ())):
                     timer.cancel()
                 await self._close()
 
-    def _begin(self) -> None:
+    def _start(self) -> None:
         from shoal.scheduler.planner.cache import ClusterView
 
         cluster, clock, scope, recorder = self._cluster, self._clock, self._scope, self._recorder
         self.view: ClusterView = ClusterView(self._settings)
-        feed = self._feed = Feed(
+        cache_updater = self._feed = CacheUpdater(
             self.view, scope, clock,
-            on_news=self._stir, on_group=self._members_changed,
+            on_news=self._request_cycle, on_group=self._members_changed,
             on_started=self._gang_started, on_queue=self._queue_changed, on_stale=self._stirred.set,
         )  # fmt: skip
         at_once = asyncio.Semaphore(AT_ONCE)
-        self._crew = Crew(self._binds_at_once, clock, quiet_seconds=self._quiet_seconds)
-        self._pod_words = PodWords(cluster, self._pods, feed=feed, recorder=recorder, clock=clock, at_once=at_once)
-        self._domains = Domains(self.view, self._stir) if scope.hypernodes else None
-        self._group_words: GroupWords | None = None
-        self._queues: QueueKeeper | None = None
+        self._crew = Dispatcher(self._binds_at_once, clock, quiet_seconds=self._quiet_seconds)
+        self._pod_words = PodStatusWriter(
+            cluster, self._pods, cache_updater=cache_updater, recorder=recorder, clock=clock, at_once=at_once
+        )
+        self._domains = HyperNodeResolver(self.view, self._request_cycle) if scope.hypernodes else None
+        self._group_status: GroupStatusWriter | None = None
+        self._queues: QueueController | None = None
         if scope.gangs:
-            self._group_words = GroupWords(
-                cluster, self._copies["groups"], feed=feed, scope=scope, recorder=recorder, clock=clock,
-                at_once=at_once, say=self._crew.say,
+            self._group_status = GroupStatusWriter(
+                cluster, self._copies["groups"], cache_updater=cache_updater, scope=scope, recorder=recorder, clock=clock,
+                at_once=at_once, submit_low_priority=self._crew.submit_low_priority,
             )  # fmt: skip
-            self._queues = QueueKeeper(
+            self._queues = QueueController(
                 cluster, self._copies["queues"], self._copies["orders"],
-                feed=feed, scope=scope, recorder=recorder, clock=clock,
+                cache_updater=cache_updater, scope=scope, recorder=recorder, clock=clock,
             )  # fmt: skip
-        self._figures = Figures(
-            self.view, self._metrics.durations, scope=scope, now=lambda: feed.now, causes=self._causes
+        self._figures = SchedulerGauges(
+            self.view, self._metrics.durations, scope=scope, now=lambda: cache_updater.now, causes=self._causes
         )
         self._metrics.show(self._figures.collect)
-        self._carrier = Carrier(
-            cluster, feed, self._pods, self._crew,
-            scope=scope, recorder=recorder, clock=clock, metrics=self._metrics, on_bound=self._pod_words.forget,
-            tell=self._pod_words.tell,
+        self._carrier = Binder(
+            cluster, cache_updater, self._pods, self._crew,
+            scope=scope, recorder=recorder, clock=clock, metrics=self._metrics, on_bound=self._pod_words.remove,
+            tell=self._pod_words.report,
         )  # fmt: skip
-        self._limits = Limits(self.view, on_news=self._stir, on_freed=self._carrier.budget_grew)
+        self._limits = LimitsUpdater(self.view, on_news=self._request_cycle, on_freed=self._carrier.budget_freed)
 
     def _subscriptions(self) -> Iterable[tuple[Informer, EventHandler]]:
         """In the order in which what exists is told: a pod comes when its claims, node and group are known."""
-        feed, copies = self._feed, self._copies
+        cache_updater, copies = self._feed, self._copies
         for name in ("storage", "volumes", "claims"):
-            yield copies[name], feed.claim_changed
+            yield copies[name], cache_updater.claim_changed
             yield copies[name], self._carrier.fastener.changed
         yield copies["budgets"], self._limits.budget_changed
-        yield self._nodes, feed.node_changed
+        yield self._nodes, cache_updater.node_changed
         yield self._nodes, self._carrier.fastener.node_changed
         if self._domains is not None:
             yield copies["domains"], self._domains.changed
             yield self._nodes, self._domains.node_changed
-        if self._queues is not None and self._group_words is not None:
-            yield copies["classes"], lambda change: feed.class_changed(change, copies["groups"].objects)
-            yield copies["queues"], feed.queue_changed
+        if self._queues is not None and self._group_status is not None:
+            yield copies["classes"], lambda change: cache_updater.class_changed(change, copies["groups"].objects)
+            yield copies["queues"], cache_updater.queue_changed
             yield copies["queues"], self._queues.queue_changed
             yield copies["quotas"], self._limits.quota_changed
-            yield copies["groups"], feed.group_changed
-            yield copies["groups"], self._group_words.group_changed
+            yield copies["groups"], cache_updater.group_changed
+            yield copies["groups"], self._group_status.group_changed
             yield copies["groups"], self._carrier.asker.group_changed
             yield copies["groups"], self._figures.group_changed
         yield self._pods, self._pod_changed
         if self._queues is not None:
-            yield copies["orders"], self._queues.order_changed
+            yield copies["orders"], self._queues.command_changed
 
-    def _stir(self) -> None:
+    def _request_cycle(self) -> None:
         self._repeats = 0
-        self._has_news = True
+        self._is_dirty = True
         self._stirred.set()
 
     def _pod_changed(self, change: Change) -> None:
         if change.old is None and change.new is not None:
-            self._see(change.new)
+            self._update_assumed(change.new)
         self._feed.pod_changed(change)
         self._carrier.asker.pod_changed(change)
         if change.new is None:
-            self._pod_words.forget(change.key)
+            self._pod_words.remove(change.key)
 
-    def _see(self, pod: Obj) -> None:
-        if not pod["spec"].get("nodeName") and self._scope.places(pod):
-            self._metrics.reached("Watched", pod["metadata"].get("creationTimestamp") or "", self._feed.now)
+    def _update_assumed(self, pod: Obj) -> None:
+        if not pod["spec"].get("nodeName") and self._scope.is_responsible_for(pod):
+            self._metrics.observe_stage("Watched", pod["metadata"].get("creationTimestamp") or "", self._feed.now)
 
     def _queue_changed(self, name: str) -> None:
         if self._queues is not None:
-            self._queues.touch(name)
+            self._queues.mark_dirty(name)
 
     def _members_changed(self, key: Key) -> None:
         self._figures.members_changed(key)
-        if self._group_words is not None:
-            self._group_words.pods_changed(key)
+        if self._group_status is not None:
+            self._group_status.pods_changed(key)
 
     def _gang_started(self, key: Key) -> None:
         if not self._feed.is_foreign(key):
             self._metrics.gang_started(self._feed.now - self.view.groups[key].group.created)
-        if self._group_words is not None:
-            self._group_words.started(key)
+        if self._group_status is not None:
+            self._group_status.started(key)
 
     # One pass
 
-    def _pass(self) -> None:
+    def _run_cycle(self) -> None:
         if not self.view.unsettled:
             return  # nobody waits and nothing is open
         from shoal.scheduler.planner.planner import plan
@@ -279,12 +281,12 @@ class Scheduler:
         self._cycles += 1
         with self._metrics.planning() as lap:
             made = plan(self.view, self._feed.now, lap)
-        made, bundles = self._carrier.fastener.choose(made)
-        news = self._group_words.decide(made.groups, self._cycles) if self._group_words is not None else []
+        made, bindings = self._carrier.fastener.choose(made)
+        news = self._group_status.results_changed(made.groups, self._cycles) if self._group_status is not None else []
         waits = (*made.waits, *self._waits(made, news))
         self._feed.assume(made)
-        self._carrier.carry_out(made, bundles)
-        self._pod_words.tell(waits)
+        self._carrier.execute(made, bindings)
+        self._pod_words.report(waits)
         self._metrics.planned(made, len(waits))
         self._count(made, news)
         self._wake_at(made.wake_at)
@@ -292,59 +294,59 @@ class Scheduler:
             self._repeats = 0  # fewer pods wait, so this ends
         if made.again and self._repeats < MOST_REPEATS:
             self._repeats += 1
-            self._has_news = True
+            self._is_dirty = True
             self._stirred.set()
-        elif any(self.view.members_of(self.view.pods[bind.pod]).waiting for bind in made.binds):
-            self._stir()  # who stayed behind while others of its gang were placed is told why by the next plan
+        elif any(self.view.gang_of(self.view.pods[bind.pod]).waiting for bind in made.binds):
+            self._request_cycle()  # who stayed behind while others of its gang were placed is told why by the next plan
 
-    def _waits(self, made: Plan, news: list[Verdict]) -> tuple[Wait, ...]:
+    def _waits(self, made: Plan, news: list[GroupResult]) -> tuple[Wait, ...]:
         """What pods of gangs have to hear. That others are missing is said when nobody has come for a while: the pods
         of a large gang come one after the other, and telling all at each would take longer than placing them."""
         from shoal.scheduler.planner.results import pod_waits
 
         for verdict in news:
-            if (timer := self._lacking.pop(verdict.group, None)) is not None:
+            if (timer := self._missing_pods_timers.pop(verdict.group, None)) is not None:
                 timer.cancel()
             if verdict.blocked == "pods":
-                tell = partial(self._tell_lack, made, verdict)
-                self._lacking[verdict.group] = self._clock.call_later(LACKING_SECONDS, tell)
+                tell = partial(self._report_missing_pods, made, verdict)
+                self._missing_pods_timers[verdict.group] = self._clock.call_later(MISSING_PODS_SECONDS, tell)
         others = tuple(verdict for verdict in news if verdict.blocked != "pods")
         return pod_waits(replace(made, groups=others), self.view)
 
-    def _tell_lack(self, made: Plan, verdict: Verdict) -> None:
+    def _report_missing_pods(self, made: Plan, verdict: GroupResult) -> None:
         from shoal.scheduler.planner.results import pod_waits
 
-        self._lacking.pop(verdict.group, None)
+        self._missing_pods_timers.pop(verdict.group, None)
         if verdict.group in self.view.groups:
-            self._pod_words.tell(pod_waits(replace(made, binds=(), groups=(verdict,)), self.view))
+            self._pod_words.report(pod_waits(replace(made, binds=(), groups=(verdict,)), self.view))
 
-    def _count(self, made: Plan, news: list[Verdict]) -> None:
-        self._figures.decided(news)
+    def _count(self, made: Plan, news: list[GroupResult]) -> None:
+        self._figures.results_changed(news)
         if made.warnings != self._warned:
             self._warned = made.warnings
             for warning in made.warnings:
                 log.warning("queues", warning=warning)
         if self._queues is not None:
             for verdict in news:
-                self._queues.touch(self.view.groups[verdict.group].group.queue, verdict.phase)
+                self._queues.mark_dirty(self.view.groups[verdict.group].group.queue, verdict.phase)
 
     def _causes(self) -> Counter[str]:
-        return self._group_words.causes() if self._group_words is not None else Counter()
+        return self._group_status.causes() if self._group_status is not None else Counter()
 
     def _wake_at(self, moment: float | None) -> None:
         if self._wake is not None:
             self._wake.cancel()
             self._wake = None
         if moment is not None:
-            self._wake = self._clock.call_later(max(moment - self._feed.now, 0.0), self._stir)
+            self._wake = self._clock.call_later(max(moment - self._feed.now, 0.0), self._request_cycle)
 
     async def _close(self) -> None:
-        self._metrics.show_nobody(self._feed.now)
+        self._metrics.show_idle(self._feed.now)
         await self._carrier.close()
         await self._crew.close()
         await self._pod_words.close()
-        if self._group_words is not None:
-            await self._group_words.close()
+        if self._group_status is not None:
+            await self._group_status.close()
         if self._queues is not None:
             await self._queues.close()
 

@@ -25,18 +25,18 @@ from shoal.logs import Logger
 log = Logger(__name__)
 
 ANSWERS_FOR = "shoal.dev/answers-for"
-USUAL_DURATION_SECONDS = 15
+DEFAULT_DURATION_SECONDS = 15
 PAUSE_SECONDS = 2.0  # after a request that failed
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class PodScope:
     """For pods that ask for one of these schedulers, in one namespace or, where that is None, in all."""
 
     schedulers: frozenset[str]
     namespace: str | None = None
 
-    def overlaps(self, other: Claim) -> bool:
+    def overlaps(self, other: PodScope) -> bool:
         is_near = None in (self.namespace, other.namespace) or self.namespace == other.namespace
         return is_near and not self.schedulers.isdisjoint(other.schedulers)
 
@@ -45,13 +45,13 @@ class Claim:
         return names if self.namespace is None else f"{names}@{self.namespace}"
 
     @classmethod
-    def read(cls, text: str) -> Claim:
+    def read(cls, text: str) -> PodScope:
         names, at, namespace = text.partition("@")
         return cls(frozenset(names.split(",")), namespace if at else None)
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
+class _ObservedLease:
     lease: Obj
     since: float  # when it was last seen to change
 
@@ -59,12 +59,12 @@ class _Seen:
         spec = self.lease["spec"]
         if not spec.get("holderIdentity"):
             return 0.0
-        return self.since + float(spec.get("leaseDurationSeconds") or USUAL_DURATION_SECONDS) - now
+        return self.since + float(spec.get("leaseDurationSeconds") or DEFAULT_DURATION_SECONDS) - now
 
 
-class Rivals:
+class ConflictDetector:
     def __init__(
-        self, cluster: Cluster, lease: Key, claim: Claim, *, clock: Clock, seconds: Callable[[], float] = boottime
+        self, cluster: Cluster, lease: Key, claim: PodScope, *, clock: Clock, seconds: Callable[[], float] = boottime
     ) -> None:
         """`lease` is the one that is held while this is asked."""
         self.waits_for = ""  # in words; '': nobody
@@ -73,10 +73,10 @@ class Rivals:
         self._claim = claim
         self._clock = clock
         self._seconds = seconds
-        self._seen: dict[Key, _Seen] = {}
+        self._seen: dict[Key, _ObservedLease] = {}
         self._news = asyncio.Event()
 
-    async def until_alone(self) -> None:
+    async def wait_until_alone(self) -> None:
         """Until nobody else answers for the same pods, and everybody can see that we do."""
         copy = Informer(self._cluster, LEASE, fields=self._fields, on_change=self._changed, clock=self._clock)
         following = asyncio.create_task(copy.run())
@@ -88,19 +88,19 @@ class Rivals:
             following.cancel()
 
     async def _until_alone(self) -> None:
-        before = self._said(self._lease)  # by whoever of ours held the Lease then
+        before = self._claimed_scope(self._lease)  # by whoever of ours held the Lease then
         is_said, may_be_said = before == str(self._claim), bool(before)
         while True:
             self._news.clear()
-            if rivals := self._rivals():
-                self._tell(rivals)
-                if may_be_said and (not is_said or min(rivals) < self._lease):
-                    is_said, may_be_said = False, not await self._asked(self._say(None))
-                await wait_event(self._clock, self._news, min(rivals.values()))
+            if conflicts := self._conflicts():
+                self._report_conflicts(conflicts)
+                if may_be_said and (not is_said or min(conflicts) < self._lease):
+                    is_said, may_be_said = False, not await self._asked(self._publish(None))
+                await wait_event(self._clock, self._news, min(conflicts.values()))
                 continue
             may_be_said = True  # also where no answer comes
-            is_said = is_said or await self._asked(self._say(str(self._claim)))
-            if is_said and await self._asked(self._look()) and not self._rivals():
+            is_said = is_said or await self._asked(self._publish(str(self._claim)))
+            if is_said and await self._asked(self._refresh()) and not self._conflicts():
                 if self.waits_for:
                     log.info("nobody else answers for the same pods", lease=str(self._lease))
                 return
@@ -115,31 +115,31 @@ class Rivals:
         if change.new is None:
             self._seen.pop(change.key, None)
         else:
-            self._see(change.new)
+            self._observe(change.new)
         self._news.set()
 
-    def _see(self, lease: Obj) -> None:
+    def _observe(self, lease: Obj) -> None:
         key = key_of(lease)
         known = self._seen.get(key)
         if known is None or not is_older(lease, known.lease):  # a list may be ahead of the watch
             same = known is not None and known.lease["spec"] == lease["spec"]
-            self._seen[key] = _Seen(lease, known.since if known is not None and same else self._seconds())
+            self._seen[key] = _ObservedLease(lease, known.since if known is not None and same else self._seconds())
 
-    def _said(self, key: Key) -> str:
+    def _claimed_scope(self, key: Key) -> str:
         seen = self._seen.get(key)
         return annotations_of(seen.lease).get(ANSWERS_FOR, "") if seen is not None else ""
 
-    def _rivals(self) -> dict[Key, float]:
+    def _conflicts(self) -> dict[Key, float]:
         """Alive, and for the same pods: with the seconds after which nobody needs to heed them if they stay silent."""
         now, found = self._seconds(), {}
         for key, seen in self._seen.items():
-            said, left = self._said(key), seen.ends_in(now)
-            if key != self._lease and said and left > 0 and self._claim.overlaps(Claim.read(said)):
+            said, left = self._claimed_scope(key), seen.ends_in(now)
+            if key != self._lease and said and left > 0 and self._claim.overlaps(PodScope.read(said)):
                 found[key] = left
         return found
 
-    def _tell(self, rivals: Collection[Key]) -> None:
-        places = ", ".join(sorted(key.namespace for key in rivals))
+    def _report_conflicts(self, conflicts: Collection[Key]) -> None:
+        places = ", ".join(sorted(key.namespace for key in conflicts))
         words = f"the scheduler in namespace {places} answers for the same pods; let one remain and remove the other"
         if words != self.waits_for:
             log.warning("waits", lease=str(self._lease), why=words)
@@ -147,15 +147,15 @@ class Rivals:
 
     # What is asked of the cluster
 
-    async def _say(self, claim: str | None) -> None:
+    async def _publish(self, claim: str | None) -> None:
         patch = {"metadata": {"annotations": {ANSWERS_FOR: claim}}}
         await self._cluster.patch(LEASE, self._lease.name, self._lease.namespace, patch=patch)
 
-    async def _look(self) -> None:
+    async def _refresh(self) -> None:
         """As it is now: what a watch tells may be late."""
         found = (await self._cluster.list(LEASE, fields=self._fields)).items
         for lease in found:
-            self._see(lease)
+            self._observe(lease)
         for key in self._seen.keys() - {key_of(lease) for lease in found}:
             del self._seen[key]
 

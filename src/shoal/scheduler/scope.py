@@ -11,7 +11,7 @@ from shoal.scheduler.api.pod_groups import POD_GROUP, QUEUE
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class SchedulerScope:
     schedulers: frozenset[str] | None = None  # names that pods ask for; None: whatever they ask for
     namespace: str | None = None  # of pods and groups; None: all
     gangs: bool = True  # whether the cluster knows PodGroups and Queues
@@ -21,18 +21,18 @@ class Scope:
     group_kind: Kind = POD_GROUP  # as this cluster serves it
     queue_kind: Kind = QUEUE
 
-    def places(self, pod: Obj) -> bool:
+    def is_responsible_for(self, pod: Obj) -> bool:
         if self.namespace is not None and namespace_of(pod) != self.namespace:
             return False
         return self.schedulers is None or pod["spec"].get("schedulerName") in self.schedulers
 
     def implicit_group(self, pod: Obj) -> Key | None:
         """The group of a pod that names none, whether that group exists already or not."""
-        if not (self.implicit_groups and lacks_group(pod) and self.places(pod)):
+        if not (self.implicit_groups and lacks_group(pod) and self.is_responsible_for(pod)):
             return None
         return Key(namespace_of(pod), group_name_of(pod))
 
     @property
-    def keeps_queues(self) -> bool:
+    def manages_queues(self) -> bool:
         """Whoever sees all groups says what queues hold, and obeys orders to them."""
         return self.all_groups and self.namespace is None

@@ -22,68 +22,68 @@ from shoal.cluster.informer import Change
 from shoal.controller_runtime.workqueue import WorkQueue
 from shoal.kube.errors import ApiError
 from shoal.kube.objects import Key, Obj, annotations_of, is_terminating, uid_of
-from shoal.scheduler.api.pod_groups import GIVE_BACK, GIVE_BACK_WHY
-from shoal.scheduler.dispatcher import Crew
-from shoal.scheduler.event_handlers import Feed
-from shoal.scheduler.planner.plan_types import Evict, Shrink
-from shoal.scheduler.scope import Scope
+from shoal.scheduler.api.pod_groups import RECLAIM, RECLAIM_REASON
+from shoal.scheduler.dispatcher import Dispatcher
+from shoal.scheduler.event_handlers import CacheUpdater
+from shoal.scheduler.planner.plan_types import Evict, ShrinkRequest
+from shoal.scheduler.scope import SchedulerScope
 from shoal.scheduler.timers import Timers
 
-GATHERING_SECONDS = 1.0  # how long a pod that went may stay on the note; it is asked for by uid, so it does no harm
+COALESCE_SECONDS = 1.0  # how long a pod that went may stay on the note; it is asked for by uid, so it does no harm
 
 
-class Wanted(NamedTuple):
+class RequestedPod(NamedTuple):
     """A pod that a job is asked for."""
 
     eviction: Evict  # what becomes of it if nobody answers
     why: str
 
 
-class Asker:
+class ShrinkRequester:
     def __init__(
         self,
         cluster: Cluster,
-        feed: Feed,
-        crew: Crew,
+        cache_updater: CacheUpdater,
+        dispatcher: Dispatcher,
         timers: Timers,
         *,
-        scope: Scope,
+        scope: SchedulerScope,
         recorder: EventRecorder,
         clock: Clock,
         insist: Callable[[Evict], None],
     ) -> None:
         """`insist`: the pod was asked for in vain."""
         self._cluster = cluster
-        self._feed = feed
-        self._crew = crew
+        self._feed = cache_updater
+        self._crew = dispatcher
         self._timers = timers
         self._scope = scope
         self._recorder = recorder
         self._insist = insist
-        self._asked: dict[Key, dict[Key, Wanted]] = {}  # by group: those of its pods that are wanted back
+        self._requested: dict[Key, dict[Key, RequestedPod]] = {}  # by group: those of its pods that are wanted back
         self._groups: dict[Key, Key] = {}  # of those pods
         self._noted: set[Key] = set()  # groups that may bear a note of ours
-        self._unsaid: dict[Key, tuple[str, ...]] = {}  # by group: what it is told once the note is there
-        self._notes = WorkQueue("notes for elastic jobs", self._note, clock=clock, coalesce_seconds=GATHERING_SECONDS)
+        self._pending_messages: dict[Key, tuple[str, ...]] = {}  # by group: what it is told once the note is there
+        self._notes = WorkQueue("notes for elastic jobs", self._note, clock=clock, coalesce_seconds=COALESCE_SECONDS)
 
-    def ask(self, shrink: Shrink) -> None:
+    def submit(self, shrink: ShrinkRequest) -> None:
         pods, group = self._feed.view.pods, shrink.group
         for pod in shrink.pods:
             if pod not in pods:
                 continue
             self.is_answered(pod)  # whoever had its name before
-            eviction = Evict(pod, pods[pod].uid, shrink.sentence)
+            eviction = Evict(pod, pods[pod].uid, shrink.message)
             self._groups[pod] = group
-            self._asked.setdefault(group, {})[pod] = Wanted(eviction, shrink.why)
-            self._timers.call_later(self._feed.view.settings.hold_seconds, partial(self._over, eviction))
-        if group in self._asked:
+            self._requested.setdefault(group, {})[pod] = RequestedPod(eviction, shrink.why)
+            self._timers.call_later(self._feed.view.settings.hold_seconds, partial(self._finish, eviction))
+        if group in self._requested:
             self._noted.add(group)
-            self._unsaid[group] = (*self._unsaid.get(group, ()), shrink.sentence)
+            self._pending_messages[group] = (*self._pending_messages.get(group, ()), shrink.message)
             self._notes.add(group)
 
-    def _over(self, eviction: Evict) -> None:
+    def _finish(self, eviction: Evict) -> None:
         group = self._groups.get(eviction.pod)
-        if group is not None and self._asked[group][eviction.pod].eviction.uid == eviction.uid:
+        if group is not None and self._requested[group][eviction.pod].eviction.uid == eviction.uid:
             self._insist(eviction)
             self.is_answered(eviction.pod)
 
@@ -92,8 +92,8 @@ class Asker:
         group = self._groups.get(change.key)
         if group is None:
             return
-        pod, wanted = change.new, self._asked[group][change.key]
-        if pod is None or is_terminating(pod) or uid_of(pod) != wanted.eviction.uid:
+        pod, requested = change.new, self._requested[group][change.key]
+        if pod is None or is_terminating(pod) or uid_of(pod) != requested.eviction.uid:
             self.is_answered(change.key)
 
     def is_answered(self, pod: Key) -> None:
@@ -101,14 +101,14 @@ class Asker:
         group = self._groups.pop(pod, None)
         if group is None:
             return
-        del self._asked[group][pod]
-        if not self._asked[group]:
-            del self._asked[group]
+        del self._requested[group][pod]
+        if not self._requested[group]:
+            del self._requested[group]
         self._notes.add_after_delay(group)
 
     def group_changed(self, change: Change) -> None:
         """One with a note that we know nothing of."""
-        if change.new is not None and change.key not in self._noted and GIVE_BACK in annotations_of(change.new):
+        if change.new is not None and change.key not in self._noted and RECLAIM in annotations_of(change.new):
             self._notes.add(change.key)
 
     async def close(self) -> None:
@@ -116,37 +116,37 @@ class Asker:
 
     async def _note(self, key: Key) -> None:
         """What is wanted of the group now."""
-        members = self._feed.view.groups.get(key)
-        if members is None or not members.known:
-            self._nobody_hears(key)
+        gang = self._feed.view.groups.get(key)
+        if gang is None or not gang.known:
+            self._group_missing(key)
             return
-        wanted = self._asked.get(key, {})
+        requested = self._requested.get(key, {})
         notes = {
-            GIVE_BACK: ",".join(f"{pod.name}={each.eviction.uid}" for pod, each in wanted.items()) or None,
-            GIVE_BACK_WHY: "; ".join(dict.fromkeys(each.why for each in wanted.values())) or None,
+            RECLAIM: ",".join(f"{pod.name}={each.eviction.uid}" for pod, each in requested.items()) or None,
+            RECLAIM_REASON: "; ".join(dict.fromkeys(each.why for each in requested.values())) or None,
         }
-        patch = {"metadata": {"uid": members.group.uid, "annotations": notes}}
-        said = self._unsaid.pop(key, ())
+        patch = {"metadata": {"uid": gang.group.uid, "annotations": notes}}
+        said = self._pending_messages.pop(key, ())
         try:
             noted = await self._cluster.patch(self._scope.group_kind, key.name, key.namespace, patch=patch)
         except (ApiError, OutcomeUnknown, OSError) as failed:
             if isinstance(failed, ApiError) and failed.code == 404:
-                self._nobody_hears(key)
+                self._group_missing(key)
                 return
-            self._unsaid[key] = said + self._unsaid.get(key, ())
+            self._pending_messages[key] = said + self._pending_messages.get(key, ())
             raise
-        if not wanted:
+        if not requested:
             self._noted.discard(key)
-        for sentence in said:
-            self._crew.say(partial(self._tell, noted, sentence))
+        for message in said:
+            self._crew.submit_low_priority(partial(self._emit, noted, message))
 
-    def _nobody_hears(self, key: Key) -> None:
+    def _group_missing(self, key: Key) -> None:
         """There is no such group any more, and so nothing to wait for."""
-        self._unsaid.pop(key, None)
+        self._pending_messages.pop(key, None)
         self._noted.discard(key)
-        for wanted in list(self._asked.get(key, {}).values()):
-            self._over(wanted.eviction)
+        for requested in list(self._requested.get(key, {}).values()):
+            self._finish(requested.eviction)
 
-    async def _tell(self, group: Obj, sentence: str) -> None:
+    async def _emit(self, group: Obj, message: str) -> None:
         with suppress(ApiError, OutcomeUnknown, OSError):  # it is asked, whoever hears of it
-            await self._recorder.record(group, NORMAL, "Shrink", sentence)
+            await self._recorder.record(group, NORMAL, "Shrink", message)

@@ -28,20 +28,20 @@ from shoal.kube.kinds import POD
 from shoal.kube.objects import Key, Obj, key_of, uid_of
 from shoal.kube.times import rfc3339
 from shoal.scheduler.dispatcher import Request
-from shoal.scheduler.event_handlers import Feed
-from shoal.scheduler.planner.gang_types import Phase
-from shoal.scheduler.planner.plan_types import Verdict, Wait
-from shoal.scheduler.planner.snapshot_types import State
-from shoal.scheduler.scope import Scope
+from shoal.scheduler.event_handlers import CacheUpdater
+from shoal.scheduler.planner.gang_types import PodGroupPhase
+from shoal.scheduler.planner.plan_types import GroupResult, Wait
+from shoal.scheduler.planner.snapshot_types import PodState
+from shoal.scheduler.scope import SchedulerScope
 
 POD_SECONDS = 5.0  # another sentence for the same reason waits so long for the next
 GROUP_SECONDS = 1.0
 AT_ONCE = 16
 QUOTA = ("quota", "order", "queue")  # not the cluster's fault: nobody needs to worry
-OTHERWISE = "it waits for something else by now"
+REASON_CHANGED = "it waits for something else by now"
 
 
-class PodWords:
+class PodStatusWriter:
     """The condition PodScheduled of pods that wait, and an Event about one of each gang."""
 
     def __init__(
@@ -49,42 +49,43 @@ class PodWords:
         cluster: Cluster,
         pods: Informer,
         *,
-        feed: Feed,
+        cache_updater: CacheUpdater,
         recorder: EventRecorder,
         clock: Clock,
         at_once: asyncio.Semaphore,
     ) -> None:
         self._cluster = cluster
         self._pods = pods
-        self._feed = feed
+        self._feed = cache_updater
         self._recorder = recorder
         self._clock = clock
         self._at_once = at_once
         self._waits: dict[Key, Wait] = {}
-        self._speakers: dict[Key, Key | None] = {}  # pods whose sentences are Events too, and the gangs they speak for
-        self._voices: dict[Key, Key] = {}  # the same by gang
+        # pods whose sentences are Events too, and the gangs they speak for
+        self._gang_of_event_pod: dict[Key, Key | None] = {}
+        self._event_pod_of_gang: dict[Key, Key] = {}  # the same by gang
         self._owing: set[Key] = set()  # pods that took over and have not spoken yet
-        self._work = WorkQueue("waiting pods", self._tell, clock=clock, coalesce_seconds=POD_SECONDS)
+        self._work = WorkQueue("waiting pods", self._report, clock=clock, coalesce_seconds=POD_SECONDS)
 
-    def tell(self, waits: Sequence[Wait]) -> None:
+    def report(self, waits: Sequence[Wait]) -> None:
         """Of a gang, all pods that are to hear the sentence."""
-        self._choose_speakers(waits)
+        self._choose_event_pods(waits)
         for wait in map(self._in_full, waits) if self._feed.unreadable else waits:
             before = self._waits.get(wait.pod)
             self._waits[wait.pod] = wait
-            if before is None or _headline(before) != _headline(wait):
+            if before is None or _status_key(before) != _status_key(wait):
                 self._work.add(wait.pod)
-            elif before.sentence != wait.sentence:
+            elif before.message != wait.message:
                 self._work.add_after_delay(wait.pod)
 
-    def forget(self, key: Key) -> None:
+    def remove(self, key: Key) -> None:
         """It has its place, or has gone."""
         self._waits.pop(key, None)
         self._owing.discard(key)
-        gang = self._speakers.pop(key, None)
+        gang = self._gang_of_event_pod.pop(key, None)
         if gang is not None:
-            del self._voices[gang]
-            self._choose_heir(gang)
+            del self._event_pod_of_gang[gang]
+            self._replace_event_pod(gang)
 
     async def close(self) -> None:
         await self._work.close()
@@ -93,9 +94,9 @@ class PodWords:
         """Where a group cannot be read, the planner knows of none; its pods are told what the group is."""
         pod = self._feed.view.pods.get(wait.pod)
         why = self._feed.unreadable.get(pod.group) if pod is not None and pod.group is not None else None
-        return wait if why is None else replace(wait, sentence=why)
+        return wait if why is None else replace(wait, message=why)
 
-    def _choose_speakers(self, waits: Sequence[Wait]) -> None:
+    def _choose_event_pods(self, waits: Sequence[Wait]) -> None:
         """The first by name of a gang that nobody speaks for yet; whoever comes later does not take over."""
         first: dict[Key, Key] = {}  # of each gang
         for wait in waits:
@@ -103,29 +104,29 @@ class PodWords:
             if pod is None:
                 continue
             if pod.group is None:
-                self._speakers[pod.key] = None
-            elif pod.group not in self._voices:
+                self._gang_of_event_pod[pod.key] = None
+            elif pod.group not in self._event_pod_of_gang:
                 first[pod.group] = min(first.get(pod.group, pod.key), pod.key)
         for gang, key in first.items():
-            self._voices[gang], self._speakers[key] = key, gang
+            self._event_pod_of_gang[gang], self._gang_of_event_pod[key] = key, gang
 
-    def _choose_heir(self, gang: Key) -> None:
+    def _replace_event_pod(self, gang: Key) -> None:
         """Whoever spoke for the gang waits no longer; where others go with it, nobody is left to speak in a moment."""
         members = self._feed.view.groups.get(gang)
         left = [key for key in members.waiting if key in self._waits] if members is not None else []
         if left:
-            heir = min(left)
-            self._voices[gang], self._speakers[heir] = heir, gang
-            self._owing.add(heir)
-            self._work.add_after_delay(heir)
+            successor = min(left)
+            self._event_pod_of_gang[gang], self._gang_of_event_pod[successor] = successor, gang
+            self._owing.add(successor)
+            self._work.add_after_delay(successor)
 
-    async def _tell(self, key: Key) -> None:
+    async def _report(self, key: Key) -> None:
         wait, pod = self._waits.get(key), self._pods.objects.get(key)
         if wait is None or pod is None or uid_of(pod) != wait.uid or pod["spec"].get("nodeName"):
             return
         known = condition_of(pod, "PodScheduled") or {}
         is_known = (known.get("status"), known.get("reason"), known.get("message")) == (
-            "False", wait.reason, wait.sentence,
+            "False", wait.reason, wait.message,
         )  # fmt: skip
         if not is_known or is_true(pod, POD_TOO_LARGE) != wait.too_large:
             if not await self._write(key, pod, wait, known):
@@ -133,9 +134,9 @@ class PodWords:
         elif key not in self._owing:
             return
         self._owing.discard(key)
-        if key in self._speakers:
+        if key in self._gang_of_event_pod:
             with suppress(ApiError, OutcomeUnknown):
-                await self._recorder.record(pod, WARNING, "FailedScheduling", wait.sentence)
+                await self._recorder.record(pod, WARNING, "FailedScheduling", wait.message)
 
     async def _write(self, key: Key, pod: Obj, wait: Wait, known: Obj) -> bool:
         """Whether it is still there to be told."""
@@ -144,11 +145,11 @@ class PodWords:
             "type": "PodScheduled",
             "status": "False",
             "reason": wait.reason,
-            "message": wait.sentence,
+            "message": wait.message,
             "lastTransitionTime": moved or rfc3339(self._clock.now()),
         }
-        status: Obj = {"conditions": [condition, *self._size(pod, wait)]}
-        if node := self._nominated(key):
+        status: Obj = {"conditions": [condition, *self._size_conditions(pod, wait)]}
+        if node := self._nominated_node(key):
             status["nominatedNodeName"] = node
         patch = {"metadata": {"uid": wait.uid}, "status": status}
         try:
@@ -162,41 +163,43 @@ class PodWords:
             raise
         return True
 
-    def _size(self, pod: Obj, wait: Wait) -> list[Obj]:
+    def _size_conditions(self, pod: Obj, wait: Wait) -> list[Obj]:
         """Whether it is too large for all nodes; nothing of one of which that was never said."""
         known, now = condition_of(pod, POD_TOO_LARGE), rfc3339(self._clock.now())
         before = [known] if known is not None else []
         if wait.too_large:
-            why = wait.sentence.removeprefix("waiting: ")
+            why = wait.message.removeprefix("waiting: ")
             return with_condition(before, POD_TOO_LARGE, True, now=now, reason=TOO_LARGE, message=why)
         if known is None:
             return []
-        return with_condition(before, POD_TOO_LARGE, "Unknown", now=now, reason="WaitsOtherwise", message=OTHERWISE)
+        return with_condition(
+            before, POD_TOO_LARGE, "Unknown", now=now, reason="WaitsOtherwise", message=REASON_CHANGED
+        )
 
-    def _nominated(self, key: Key) -> str:
+    def _nominated_node(self, key: Key) -> str:
         pod = self._feed.view.pods.get(key)
-        return self._feed.view.members_of(pod).nominated.get(key, "") if pod is not None else ""
+        return self._feed.view.gang_of(pod).nominated.get(key, "") if pod is not None else ""
 
 
-def _headline(wait: Wait) -> tuple[str, str, bool]:
+def _status_key(wait: Wait) -> tuple[str, str, bool]:
     """What is told at once where it has changed."""
     return wait.uid, wait.reason, wait.too_large
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ReportedStatus:
     """What a group was last decided to be."""
 
     uid: str
-    phase: Phase
+    phase: PodGroupPhase
     reason: str
-    sentence: str
+    message: str
     blocked: str
     too_large: bool
     cycle: int = field(compare=False)  # in which that was decided first
 
 
-class GroupWords:
+class GroupStatusWriter:
     """The status of PodGroups."""
 
     def __init__(
@@ -204,23 +207,23 @@ class GroupWords:
         cluster: Cluster,
         groups: Informer,
         *,
-        feed: Feed,
-        scope: Scope,
+        cache_updater: CacheUpdater,
+        scope: SchedulerScope,
         recorder: EventRecorder,
         clock: Clock,
         at_once: asyncio.Semaphore,
-        say: Callable[[Request], None],
+        submit_low_priority: Callable[[Request], None],
     ) -> None:
-        """`say`: sends what only tells of a success, when nobody waits for more."""
+        """`submit_low_priority`: sends what only tells of a success, when nobody waits for more."""
         self._cluster = cluster
         self._groups = groups
-        self._feed = feed
+        self._feed = cache_updater
         self._scope = scope
         self._recorder = recorder
         self._clock = clock
         self._at_once = at_once
-        self._say = say
-        self._told: dict[Key, Told] = {}
+        self._say = submit_low_priority
+        self._reported: dict[Key, ReportedStatus] = {}
         self._heard: dict[Key, int] = {}  # how many pods of each waited when they were told
         self._refused: set[Key] = set()  # written on a version that was no longer the last
         self._unknown: dict[Key, str] = {}  # groups that we ourselves called Unknown, and their uids
@@ -229,20 +232,22 @@ class GroupWords:
     def causes(self) -> Counter[str]:
         """What groups wait for, of those that still do: whoever somebody else placed is told no other verdict."""
         still = self._feed.view.unsettled
-        return Counter(told.blocked for key, told in self._told.items() if told.blocked and key in still)
+        return Counter(
+            reported.blocked for key, reported in self._reported.items() if reported.blocked and key in still
+        )
 
-    def decide(self, verdicts: Iterable[Verdict], cycle: int) -> list[Verdict]:
+    def results_changed(self, verdicts: Iterable[GroupResult], cycle: int) -> list[GroupResult]:
         """What a plan says of groups; those whose pods have something new to hear."""
-        return [v for v in verdicts if self._feed.is_ours(v.group) and self._is_news(v, cycle)]
+        return [v for v in verdicts if self._feed.is_ours(v.group) and self._is_change(v, cycle)]
 
-    def _is_news(self, verdict: Verdict, cycle: int) -> bool:
+    def _is_change(self, verdict: GroupResult, cycle: int) -> bool:
         key, members = verdict.group, self._feed.view.groups[verdict.group]
-        before = self._told.get(key)
-        fresh = Told(
+        before = self._reported.get(key)
+        fresh = ReportedStatus(
             members.group.uid,
             verdict.phase,
             verdict.reason,
-            verdict.sentence,
+            verdict.message,
             verdict.blocked,
             verdict.too_large,
             cycle,
@@ -250,7 +255,7 @@ class GroupWords:
         heard, self._heard[key] = self._heard.get(key, 0), len(members.waiting)
         if before == fresh:
             return heard < len(members.waiting)
-        self._told[key] = fresh
+        self._reported[key] = fresh
         same_phase = before is None or before.phase is fresh.phase
         # Pods of a gang are made one after the other: that some are missing is worth saying if it lasts.
         fleeting = fresh.blocked == "pods" and same_phase
@@ -260,7 +265,7 @@ class GroupWords:
 
     def pods_changed(self, key: Key) -> None:
         """Whether that is worth a write is seen in a moment."""
-        if key in self._told or key in self._feed.unreadable:
+        if key in self._reported or key in self._feed.unreadable:
             self._work.add_after_delay(key)
 
     def started(self, key: Key) -> None:
@@ -271,7 +276,7 @@ class GroupWords:
         if change.new is None or key in self._refused or key in self._feed.unreadable:
             self._refused.discard(key)
             self._work.add(key)
-        elif key in self._told:
+        elif key in self._reported:
             self._work.add_after_delay(key)
 
     async def close(self) -> None:
@@ -280,14 +285,14 @@ class GroupWords:
     async def _write(self, key: Key) -> None:
         group = self._groups.objects.get(key)
         if group is None:
-            self._told.pop(key, None)
+            self._reported.pop(key, None)
             self._heard.pop(key, None)
             self._unknown.pop(key, None)
             return
         wanted = self._wanted(key, group)
         if wanted is None:
             return
-        status, told = wanted
+        status, reported = wanted
         before = group.get("status") or {}
         if all(before.get(name) == value or (not value and not before.get(name)) for name, value in status.items()):
             return
@@ -306,65 +311,71 @@ class GroupWords:
                 return
             raise
         if status["conditions"] != (before.get("conditions") or []):
-            await self._announce(group, told)
+            await self._emit_result(group, reported)
 
-    def _wanted(self, key: Key, group: Obj) -> tuple[Obj, Told] | None:
+    def _wanted(self, key: Key, group: Obj) -> tuple[Obj, ReportedStatus] | None:
         """The status as it should be; None where nothing was decided of this group yet."""
         before = group.get("status") or {}
         if (why := self._feed.unreadable.get(key)) is not None:
-            told = Told(uid_of(group), Phase.PENDING, "Invalid", why, "pods", too_large=False, cycle=0)
-            return {"phase": "Pending", "conditions": self._conditions(before, told)}, told
-        found, members = self._told.get(key), self._feed.view.groups.get(key)
+            reported = ReportedStatus(
+                uid_of(group), PodGroupPhase.PENDING, "Invalid", why, "pods", too_large=False, cycle=0
+            )
+            return {"phase": "Pending", "conditions": self._conditions(before, reported)}, reported
+        found, members = self._reported.get(key), self._feed.view.groups.get(key)
         if found is None or found.uid != uid_of(group) or members is None or not members.known:
             return None
         if self._feed.is_starting(key):
             return None  # Running is said when its pods are bound, so that another life of ours knows what it finds
         phase: str = found.phase
-        if before.get("phase") == Phase.UNKNOWN and self._unknown.get(key) != found.uid and phase == Phase.RUNNING:
-            phase = Phase.UNKNOWN  # somebody else's verdict, which the job's policies are about to answer
-        elif phase == Phase.UNKNOWN:
+        if (
+            before.get("phase") == PodGroupPhase.UNKNOWN
+            and self._unknown.get(key) != found.uid
+            and phase == PodGroupPhase.RUNNING
+        ):
+            phase = PodGroupPhase.UNKNOWN  # somebody else's verdict, which the job's policies are about to answer
+        elif phase == PodGroupPhase.UNKNOWN:
             self._unknown[key] = found.uid
         counts = {
-            "running": sum(pod.state is State.RUNNING for pod in members.sitting.values()),
+            "running": sum(pod.state is PodState.RUNNING for pod in members.placed.values()),
             "succeeded": members.succeeded,
             "failed": len(members.finished) - members.succeeded,
         }
         return {"phase": str(phase), "conditions": self._conditions(before, found), **counts}, found
 
-    def _conditions(self, before: Obj, told: Told) -> list[Obj]:
+    def _conditions(self, before: Obj, reported: ReportedStatus) -> list[Obj]:
         """One at most: why it waits, or that it has its places."""
-        if told.blocked and told.reason != "Scheduled":
+        if reported.blocked and reported.reason != "Scheduled":
             claim = "Unschedulable"
-        elif told.phase in (Phase.RUNNING, Phase.COMPLETED):
+        elif reported.phase in (PodGroupPhase.RUNNING, PodGroupPhase.COMPLETED):
             claim = "Scheduled"
         else:
             return []
-        message = told.sentence.removeprefix("waiting: ")  # which is what the type says already
+        message = reported.message.removeprefix("waiting: ")  # which is what the type says already
         known: Obj = next((each for each in before.get("conditions") or () if each.get("type") == claim), {})
-        if (known.get("reason"), known.get("message")) == (told.reason, message):
+        if (known.get("reason"), known.get("message")) == (reported.reason, message):
             return [known]
         return [
             {
                 "type": claim,
                 "status": "True",
-                "transitionID": f"{told.cycle}",
-                "reason": told.reason,
+                "transitionID": f"{reported.cycle}",
+                "reason": reported.reason,
                 "message": message,
                 "lastTransitionTime": known.get("lastTransitionTime") or rfc3339(self._clock.now()),
             }
         ]
 
-    async def _announce(self, group: Obj, told: Told) -> None:
-        if told.blocked and told.reason != "Scheduled":
-            severity = NORMAL if told.blocked in QUOTA else WARNING
-            await self._record(group, severity, "Unschedulable", told.sentence)
-        elif told.phase in (Phase.RUNNING, Phase.COMPLETED):
-            self._say(partial(self._tell_success, group, told, self._clock.now()))
+    async def _emit_result(self, group: Obj, reported: ReportedStatus) -> None:
+        if reported.blocked and reported.reason != "Scheduled":
+            severity = NORMAL if reported.blocked in QUOTA else WARNING
+            await self._record(group, severity, "Unschedulable", reported.message)
+        elif reported.phase in (PodGroupPhase.RUNNING, PodGroupPhase.COMPLETED):
+            self._say(partial(self._emit_scheduled, group, reported, self._clock.now()))
 
-    async def _tell_success(self, group: Obj, told: Told, at: datetime) -> None:
-        if self._told.get(key_of(group)) == told:  # else there is other news of it by now
-            await self._record(group, NORMAL, "Scheduled", told.sentence, at)
+    async def _emit_scheduled(self, group: Obj, reported: ReportedStatus, at: datetime) -> None:
+        if self._reported.get(key_of(group)) == reported:  # else there is other news of it by now
+            await self._record(group, NORMAL, "Scheduled", reported.message, at)
 
-    async def _record(self, group: Obj, severity: str, word: str, sentence: str, at: datetime | None = None) -> None:
+    async def _record(self, group: Obj, severity: str, word: str, message: str, at: datetime | None = None) -> None:
         with suppress(ApiError, OutcomeUnknown):
-            await self._recorder.record(group, severity, word, sentence, at=at)
+            await self._recorder.record(group, severity, word, message, at=at)

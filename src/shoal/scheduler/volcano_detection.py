@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from shoal.controller_runtime.crd_installer import DiscoveryCluster
 
-VOLCANO_SIGN = ("nodeinfo.volcano.sh/v1alpha1", "Numatopology")
+VOLCANO_API = ("nodeinfo.volcano.sh/v1alpha1", "Numatopology")
 
 
 async def has_volcano(cluster: DiscoveryCluster) -> bool:
-    return await cluster.find_kind(*VOLCANO_SIGN) is not None
+    return await cluster.find_kind(*VOLCANO_API) is not None

@@ -21,13 +21,13 @@ from shoal.kube.errors import ApiError
 from shoal.kube.kinds import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM
 from shoal.kube.objects import Key, Obj, annotations_of, name_of, uid_of
 from shoal.logs import Logger
-from shoal.scheduler.dispatcher import Crew
-from shoal.scheduler.event_handlers import Feed
+from shoal.scheduler.dispatcher import Dispatcher
+from shoal.scheduler.event_handlers import CacheUpdater
 from shoal.scheduler.planner.plan_types import Bind, Plan, Wait
 from shoal.scheduler.planner.snapshot_types import Node
 from shoal.scheduler.planner.volume_matching import BY_CONTROLLER, SELECTED_NODE, reference_to
 from shoal.scheduler.timers import Timers
-from shoal.scheduler.volume_claims import Choice
+from shoal.scheduler.volume_claims import VolumeChoice
 
 log = Logger(__name__)
 
@@ -38,48 +38,48 @@ LONGEST_SECONDS = 600.0  # for making a volume; then the pods wait again, and ma
 
 
 @dataclass(eq=False, slots=True)
-class Bundle:
+class GangBinding:
     """The pods of one gang that are bound together, and the claims that have to be bound before."""
 
     binds: list[Bind]
-    choices: list[Choice]
+    choices: list[VolumeChoice]
     unbound: set[Key] = field(default_factory=set)  # those of the claims that no watch has shown bound
     is_over: bool = False
 
     @property
-    def asks_for_making(self) -> bool:
+    def needs_provisioning(self) -> bool:
         """Whether a claim names its node by now, and has to be untied where this comes to nothing."""
         return any(choice.volume is None for choice in self.choices)
 
 
-class Fastener:
+class VolumeBinder:
     def __init__(
         self,
         cluster: Cluster,
-        feed: Feed,
+        cache_updater: CacheUpdater,
         pods: Informer,
-        crew: Crew,
+        dispatcher: Dispatcher,
         timers: Timers,
         *,
         bind: Callable[[Bind], None],
         tell: Callable[[Sequence[Wait]], None],
     ) -> None:
         self._cluster = cluster
-        self._feed = feed
+        self._feed = cache_updater
         self._pods = pods
-        self._crew = crew
+        self._crew = dispatcher
         self._timers = timers
         self._bind = bind
         self._tell = tell
-        self._bundles: dict[Key, list[Bundle]] = {}  # by claim
+        self._bundles: dict[Key, list[GangBinding]] = {}  # by claim
         self._failures: Counter[Key] = Counter()  # of claims, one after the other
         self._pinned: dict[Key, set[Key]] = {}  # gangs that were left out, and the claims something was chosen for
 
     # Looking a plan through
 
-    def choose(self, made: Plan) -> tuple[Plan, list[Bundle]]:
+    def choose(self, made: Plan) -> tuple[Plan, list[GangBinding]]:
         """The plan without gangs for which too few volumes are left, and those whose claims are to be bound first."""
-        claims, bundles, out = self._feed.claims, [], set()
+        claims, bindings, out = self._feed.claims, [], set()
         if not claims.late and not self._pinned:
             return made, []
         for gang, found in groupby(made.binds, key=self._gang):
@@ -91,19 +91,19 @@ class Fastener:
                 out.add(gang)
                 self._pin(gang, binds)
             else:
-                bundles.append(Bundle(binds, choices))
-        self._unpin(out, bundles)
+                bindings.append(GangBinding(binds, choices))
+        self._unpin(out, bindings)
         if out:
             kept = tuple(bind for bind in made.binds if self._gang(bind) not in out)
             made = replace(made, binds=kept, groups=tuple(v for v in made.groups if v.group not in out))
-        return made, bundles
+        return made, bindings
 
     def _gang(self, bind: Bind) -> Key:
         view = self._feed.view
-        return view.members_of(view.pods[bind.pod]).key
+        return view.gang_of(view.pods[bind.pod]).key
 
-    def _choices(self, binds: list[Bind]) -> list[Choice] | None:
-        found: dict[Key, Choice] = {}
+    def _choices(self, binds: list[Bind]) -> list[VolumeChoice] | None:
+        found: dict[Key, VolumeChoice] = {}
         for bind in binds:
             choices = self._feed.claims.choose(bind.pod, self._node(bind))
             if choices is None:
@@ -113,66 +113,66 @@ class Fastener:
         return list(found.values())
 
     def _node(self, bind: Bind) -> Node:
-        room = self._feed.view.room
-        node = room.nodes[room.rows[bind.node]]
+        resources = self._feed.view.resources
+        node = resources.nodes[resources.rows[bind.node]]
         assert node is not None, "a placed pod has a node"
         return node
 
     def _pin(self, gang: Key, binds: list[Bind]) -> None:
         claims = self._feed.claims
         self._pinned.setdefault(gang, set()).update(claim for bind in binds for claim in claims.of_pod(bind.pod))
-        self._look_again(bind.pod for bind in binds)
+        self._reread(bind.pod for bind in binds)
 
-    def _unpin(self, out: set[Key], bundles: list[Bundle]) -> None:
+    def _unpin(self, out: set[Key], bindings: list[GangBinding]) -> None:
         """What was chosen for a gang that has a place by now is carried out. One that found none begins anew when
         something happens, and not before: it would only come to the same."""
-        used = {choice.claim for bundle in bundles for choice in bundle.choices}
+        used = {choice.claim for binding in bindings for choice in binding.choices}
         for gang in self._pinned.keys() - out:
             self._feed.claims.end(self._pinned.pop(gang) - used)
             members = self._feed.view.groups.get(gang)
             if members is not None:
-                self._look_again(list(members.waiting), quietly=True)
+                self._reread(list(members.waiting), quietly=True)
 
-    def _look_again(self, pods: Iterable[Key], *, quietly: bool = False) -> None:
+    def _reread(self, pods: Iterable[Key], *, quietly: bool = False) -> None:
         for pod in pods:
             if (seen := self._pods.objects.get(pod)) is not None:
-                self._feed.look_again(seen, quietly=quietly)
+                self._feed.reread(seen, quietly=quietly)
 
     # Carrying it out
 
-    def begin(self, bundles: Iterable[Bundle]) -> set[Key]:
+    def begin(self, bindings: Iterable[GangBinding]) -> set[Key]:
         """The pods that are bound later."""
         held: set[Key] = set()
-        for bundle in bundles:
-            held.update(bind.pod for bind in bundle.binds)
-            self._feed.claims.begin(bundle.choices)
-            bundle.unbound.update(choice.claim for choice in bundle.choices)
-            for choice in bundle.choices:
-                self._bundles.setdefault(choice.claim, []).append(bundle)
-            self._tell(self._words(bundle))
-            for choice in bundle.choices:
-                self._crew.ask(partial(self._write, bundle, choice))
-            self._timers.call_later(LONGEST_SECONDS, partial(self._give_up, bundle, "it took too long"))
+        for binding in bindings:
+            held.update(bind.pod for bind in binding.binds)
+            self._feed.claims.begin(binding.choices)
+            binding.unbound.update(choice.claim for choice in binding.choices)
+            for choice in binding.choices:
+                self._bundles.setdefault(choice.claim, []).append(binding)
+            self._tell(self._waiting_messages(binding))
+            for choice in binding.choices:
+                self._crew.submit(partial(self._write, binding, choice))
+            self._timers.call_later(LONGEST_SECONDS, partial(self._give_up, binding, "it took too long"))
         return held
 
-    def _words(self, bundle: Bundle) -> list[Wait]:
-        names = ", ".join(choice.claim.name for choice in bundle.choices)
+    def _waiting_messages(self, binding: GangBinding) -> list[Wait]:
+        names = ", ".join(choice.claim.name for choice in binding.choices)
         sentence = f"waiting: it has its node, and the volume of {names} is being prepared"
-        return [Wait(bind.pod, bind.uid, sentence, "Queued") for bind in bundle.binds]
+        return [Wait(bind.pod, bind.uid, sentence, "Queued") for bind in binding.binds]
 
-    async def _write(self, bundle: Bundle, choice: Choice) -> None:
-        if bundle.is_over:
+    async def _write(self, binding: GangBinding, choice: VolumeChoice) -> None:
+        if binding.is_over:
             return
         try:
-            await (self._take(choice) if choice.volume is not None else self._have_made(choice))
+            await (self._reserve_volume(choice) if choice.volume is not None else self._request_provisioning(choice))
         except (ApiError, OutcomeUnknown, OSError) as failed:
             log.info("a claim got no volume", claim=str(choice.claim), error=str(failed))
-            if isinstance(failed, ApiError) and failed.code == CONFLICT and not bundle.asks_for_making:
-                self._timers.call_later(PAUSE_SECONDS, partial(self._fail, bundle, str(failed)))
+            if isinstance(failed, ApiError) and failed.code == CONFLICT and not binding.needs_provisioning:
+                self._timers.call_later(PAUSE_SECONDS, partial(self._fail, binding, str(failed)))
             else:
-                self._give_up(bundle, str(failed))
+                self._give_up(binding, str(failed))
 
-    async def _take(self, choice: Choice) -> None:
+    async def _reserve_volume(self, choice: VolumeChoice) -> None:
         """The claim is written into the volume; whoever keeps claims and volumes together does the rest."""
         volume, claim = choice.volume, self._feed.claims.get(choice.claim)
         if volume is None or claim is None or uid_of(claim) != choice.uid:
@@ -186,7 +186,7 @@ class Fastener:
         }
         await self._cluster.patch(PERSISTENT_VOLUME, name_of(volume), patch=patch)
 
-    async def _have_made(self, choice: Choice) -> None:
+    async def _request_provisioning(self, choice: VolumeChoice) -> None:
         patch = {"metadata": {"uid": choice.uid, "annotations": {SELECTED_NODE: choice.node}}}
         await self._cluster.patch(PERSISTENT_VOLUME_CLAIM, choice.claim.name, choice.claim.namespace, patch=patch)
 
@@ -195,18 +195,18 @@ class Fastener:
     def changed(self, change: Change) -> None:
         """A claim or a volume; what is said of it is known to the claims already."""
         if change.kind == PERSISTENT_VOLUME_CLAIM:
-            for bundle in list(self._bundles.get(change.key, ())):
+            for binding in list(self._bundles.get(change.key, ())):
                 if change.new is None or _is_given_back(change):
-                    self._give_up(bundle, "whoever makes volumes made none for the node that was chosen")
+                    self._give_up(binding, "whoever makes volumes made none for the node that was chosen")
                 else:
-                    self._look(bundle, change.key)
-            self._untie(change.key)
+                    self._check(binding, change.key)
+            self._clear_selected_node(change.key)
             if change.new is None:
                 del self._failures[change.key]
         elif change.kind == PERSISTENT_VOLUME:
             for claim in self._feed.claims.bound_to(change.key.name):
-                for bundle in list(self._bundles.get(claim, ())):
-                    self._look(bundle, claim)
+                for binding in list(self._bundles.get(claim, ())):
+                    self._check(binding, claim)
 
     def node_changed(self, change: Change) -> None:
         """One that came or went; the view has it already."""
@@ -214,55 +214,57 @@ class Fastener:
             return
         name = change.key.name
         if change.new is None:
-            for bundle in [each for bundles in self._bundles.values() for each in bundles]:
-                if any(bind.node == name for bind in bundle.binds):
-                    self._give_up(bundle, f"the node {name} that was chosen has gone")
-        self._look_again(self._feed.claims.tied_to(name))
+            for binding in [each for bindings in self._bundles.values() for each in bindings]:
+                if any(bind.node == name for bind in binding.binds):
+                    self._give_up(binding, f"the node {name} that was chosen has gone")
+        self._reread(self._feed.claims.selected_on(name))
 
-    def _look(self, bundle: Bundle, claim: Key) -> None:
+    def _check(self, binding: GangBinding, claim: Key) -> None:
         is_bound = self._feed.claims.is_bound
-        if bundle.is_over or not is_bound(claim):
+        if binding.is_over or not is_bound(claim):
             return
-        bundle.unbound.discard(claim)
-        if not bundle.unbound and all(is_bound(choice.claim) for choice in bundle.choices):
-            self._fasten(bundle)
+        binding.unbound.discard(claim)
+        if not binding.unbound and all(is_bound(choice.claim) for choice in binding.choices):
+            self._bind_pods(binding)
 
-    def _fasten(self, bundle: Bundle) -> None:
-        rows = self._feed.view.room.rows
+    def _bind_pods(self, binding: GangBinding) -> None:
+        rows = self._feed.view.resources.rows
         reached = all(
-            bind.node in rows and self._feed.claims.reaches(bind.pod, self._node(bind)) for bind in bundle.binds
+            bind.node in rows and self._feed.claims.reaches(bind.pod, self._node(bind)) for bind in binding.binds
         )
         if not reached:
-            self._fail(bundle, "a volume was made where one of the pods cannot reach it")
+            self._fail(binding, "a volume was made where one of the pods cannot reach it")
             return
-        self._end(bundle)
-        for choice in bundle.choices:
+        self._finish(binding)
+        for choice in binding.choices:
             del self._failures[choice.claim]
-        for bind in bundle.binds:
+        for bind in binding.binds:
             self._bind(bind)
 
-    def _give_up(self, bundle: Bundle, why: str) -> None:
+    def _give_up(self, binding: GangBinding, why: str) -> None:
         """Nobody asks again at once: whoever makes volumes would be asked for the same without end."""
-        if bundle.is_over:
+        if binding.is_over:
             return
         claims = self._feed.claims
-        for claim in (choice.claim for choice in bundle.choices if not claims.is_bound(choice.claim)):
-            claims.rest(claim, why)
+        for claim in (choice.claim for choice in binding.choices if not claims.is_bound(choice.claim)):
+            claims.back_off(claim, why)
             self._failures[claim] += 1
             seconds = min(PAUSE_SECONDS * 2 ** self._failures[claim], LONGEST_PAUSE_SECONDS)
             self._timers.call_later(seconds, partial(self._try_again, claim))
-        self._fail(bundle, why)
-        for choice in bundle.choices:
-            self._untie(choice.claim)
+        self._fail(binding, why)
+        for choice in binding.choices:
+            self._clear_selected_node(choice.claim)
 
-    def _untie(self, claim: Key) -> None:
+    def _clear_selected_node(self, claim: Key) -> None:
         """The next try may choose another node. The version is named: a node that was chosen since then stays."""
         known = self._feed.claims.get(claim)
         if known is not None and claim not in self._bundles and self._feed.claims.is_left_behind(claim):
             seen = {"uid": uid_of(known), "resourceVersion": known["metadata"]["resourceVersion"]}
-            self._crew.ask(partial(self._give_node_back, claim, {**seen, "annotations": {SELECTED_NODE: None}}))
+            self._crew.submit(
+                partial(self._remove_selected_node, claim, {**seen, "annotations": {SELECTED_NODE: None}})
+            )
 
-    async def _give_node_back(self, claim: Key, metadata: Obj) -> None:
+    async def _remove_selected_node(self, claim: Key, metadata: Obj) -> None:
         try:
             await self._cluster.patch(
                 PERSISTENT_VOLUME_CLAIM, claim.name, claim.namespace, patch={"metadata": metadata}
@@ -271,23 +273,23 @@ class Fastener:
             log.info("a claim still names its node", claim=str(claim), error=str(failed))
 
     def _try_again(self, claim: Key) -> None:
-        self._look_again(self._feed.claims.try_again(claim))
+        self._reread(self._feed.claims.try_again(claim))
 
-    def _fail(self, bundle: Bundle, why: str) -> None:
-        if bundle.is_over:
+    def _fail(self, binding: GangBinding, why: str) -> None:
+        if binding.is_over:
             return
-        log.info("pods wait again: their volumes did not come", pods=len(bundle.binds), reason=why)
-        self._end(bundle)
-        for bind in bundle.binds:
+        log.info("pods wait again: their volumes did not come", pods=len(binding.binds), reason=why)
+        self._finish(binding)
+        for bind in binding.binds:
             self._feed.not_bound(bind, self._pods.objects.get(bind.pod), for_good=False)
 
-    def _end(self, bundle: Bundle) -> None:
-        bundle.is_over = True
-        for choice in bundle.choices:
-            left = [each for each in self._bundles.pop(choice.claim, ()) if each is not bundle]
+    def _finish(self, binding: GangBinding) -> None:
+        binding.is_over = True
+        for choice in binding.choices:
+            left = [each for each in self._bundles.pop(choice.claim, ()) if each is not binding]
             if left:
                 self._bundles[choice.claim] = left
-        self._feed.claims.end(choice.claim for choice in bundle.choices)
+        self._feed.claims.end(choice.claim for choice in binding.choices)
 
 
 def _is_given_back(change: Change) -> bool:

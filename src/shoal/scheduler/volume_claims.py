@@ -21,21 +21,21 @@ from shoal.scheduler.planner.volume_matching import (
     NO_PROVISIONER,
     SELECTED_NODE,
     Terms,
-    asked_size,
     class_of,
     is_for,
     is_within,
     made_at,
     on_node,
     reach_of,
+    requested_size,
     smallest,
-    waits_for_a_pod,
+    waits_for_first_consumer,
 )
-from shoal.scheduler.volume_index import Volumes
+from shoal.scheduler.volume_index import VolumeIndex
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class VolumeChoice:
     """The volume that a claim is to get, or None: one is to be made for the node."""
 
     claim: Key
@@ -44,13 +44,13 @@ class Choice:
     volume: Obj | None = None
 
 
-class Claims:
+class VolumeClaims:
     """Knows claims, volumes and classes by watches, and which waiting pods ask for which claims."""
 
     def __init__(self, has_node: Callable[[str], bool]) -> None:
         self._has_node = has_node
         self._claims: dict[Key, Obj] = {}
-        self._volumes = Volumes()
+        self._volumes = VolumeIndex()
         self._bound_to: dict[str, set[Key]] = {}  # claims that name a volume
         self._classes: dict[str, Obj] = {}
         self._waiting: dict[Key, tuple[Key, ...]] = {}  # pods, and their claims
@@ -135,7 +135,7 @@ class Claims:
         return "", tuple(terms)
 
     def _wait(self, pod: Key, claims: tuple[Key, ...]) -> None:
-        self.forget(pod)
+        self.remove_pod(pod)
         self._waiting[pod] = claims
         for claim in claims:
             self._pods.setdefault(claim, {})[pod] = None
@@ -152,7 +152,7 @@ class Claims:
         if key in self._resting:
             return f"the claim {key.name} got no volume, and another try is made soon: {self._resting[key]}", ()
         storage = self._classes.get(class_of(claim))
-        if storage is None or not waits_for_a_pod(storage):
+        if storage is None or not waits_for_first_consumer(storage):
             return f"the claim {key.name} has no volume yet", ()
         node = self._making.get(key) or _selected(claim)
         if node and self._has_node(node):
@@ -162,24 +162,24 @@ class Claims:
     def _anywhere(self, key: Key, claim: Obj, storage: Obj) -> tuple[str, tuple[Terms, ...]]:
         """Wherever one of the volumes that would do can be reached, or one can be made."""
         reach = self._volumes.reach_for(key, claim)
-        is_made = self._is_made(key, claim, storage)
+        is_made = self._is_provisionable(key, claim, storage)
         places = made_at(storage)
         if (is_made and not places) or reach.is_everywhere:
             return "", ()
         if not reach.is_any and not is_made:
-            wanted = f"{asked_size(claim)} of class {name_of(storage)}"
+            wanted = f"{requested_size(claim)} of class {name_of(storage)}"
             return f"no volume is free that would do for the claim {key.name} ({wanted}), and nobody makes any", ()
         return "", ((reach.terms + places) if is_made else reach.terms,)
 
-    def _is_made(self, key: Key, claim: Obj, storage: Obj) -> bool:
+    def _is_provisionable(self, key: Key, claim: Obj, storage: Obj) -> bool:
         """Whether somebody makes volumes, and no volume names the claim already."""
         if storage.get("provisioner") == NO_PROVISIONER:
             return False
         return not any(is_for(volume, claim) for volume in self._volumes.kept_for(key, claim))
 
-    def choose(self, pod: Key, node: Node) -> list[Choice] | None:
+    def choose(self, pod: Key, node: Node) -> list[VolumeChoice] | None:
         """A volume for each claim of the pod that waits for it, or that one is to be made; None where none is left."""
-        found: list[Choice] = []
+        found: list[VolumeChoice] = []
         for key in self._waiting.get(pod, ()):
             if self._volume_of(key):
                 continue
@@ -189,7 +189,7 @@ class Claims:
             found.append(choice)
         return found
 
-    def _choice(self, key: Key, node: Node) -> Choice | None:
+    def _choice(self, key: Key, node: Node) -> VolumeChoice | None:
         claim = self._claims.get(key)
         storage = self._classes.get(class_of(claim)) if claim is not None else None
         if claim is None or storage is None:
@@ -198,18 +198,18 @@ class Claims:
         if volume is not None:
             self._volumes.choose(volume, key)
             self._stale_classes.add(class_of(volume))  # for the others it is one less
-            return Choice(key, uid_of(claim), node.name, volume)
+            return VolumeChoice(key, uid_of(claim), node.name, volume)
         places = made_at(storage)
-        if not self._is_made(key, claim, storage) or (places and not is_within(node, (places,))):
+        if not self._is_provisionable(key, claim, storage) or (places and not is_within(node, (places,))):
             return None
-        return Choice(key, uid_of(claim), node.name)
+        return VolumeChoice(key, uid_of(claim), node.name)
 
     def _volume_for(self, key: Key, claim: Obj, node: Node) -> Obj | None:
         if kept := self._volumes.kept_for(key, claim):
             return smallest(each for each in kept if is_within(node, reach_of(each)))
         return next((each for each in self._volumes.open_to(claim) if is_within(node, reach_of(each))), None)
 
-    def begin(self, choices: Iterable[Choice]) -> None:
+    def begin(self, choices: Iterable[VolumeChoice]) -> None:
         """They are being carried out: whoever asks for the same claims follows them."""
         self._making.update((choice.claim, choice.node) for choice in choices if choice.volume is None)
 
@@ -219,7 +219,7 @@ class Claims:
             self._stale_classes |= self._volumes.release(claim)
             self._making.pop(claim, None)
 
-    def rest(self, claim: Key, why: str) -> None:
+    def back_off(self, claim: Key, why: str) -> None:
         """None could be made: its pods wait for a while."""
         self._resting[claim] = why
 
@@ -227,7 +227,7 @@ class Claims:
         """Whether it still names a node, although none could be made there and nobody tries now."""
         return claim in self._resting and not self._volume_of(claim) and bool(_selected(self._claims.get(claim, {})))
 
-    def tied_to(self, node: str) -> list[Key]:
+    def selected_on(self, node: str) -> list[Key]:
         """The pods with a claim that is to get its volume there."""
         tied = (claim for claim in self._pods if _selected(self._claims.get(claim, {})) == node)
         return [pod for claim in tied for pod in self._pods[claim]]
@@ -250,7 +250,7 @@ class Claims:
     def of_pod(self, pod: Key) -> tuple[Key, ...]:
         return self._waiting.get(pod, ())
 
-    def forget(self, pod: Key) -> None:
+    def remove_pod(self, pod: Key) -> None:
         for claim in self._waiting.pop(pod, ()):
             del self._pods[claim][pod]
             if not self._pods[claim]:

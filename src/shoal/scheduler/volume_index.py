@@ -15,20 +15,20 @@ from typing import Any, NamedTuple
 from shoal.kube.objects import Key, Obj, at_path, is_terminating, name_of
 from shoal.scheduler.planner.volume_matching import (
     Terms,
-    asked_size,
     class_of,
     is_for,
     is_free,
     merged,
     reach_of,
-    serves,
+    requested_size,
+    satisfies,
     size_of,
 )
 
 TAKEN = ("Bound", "Released", "Failed")  # phases of volumes that are nobody's to choose
 
 
-class Reach(NamedTuple):
+class Reachability(NamedTuple):
     """Where one of several volumes can be reached."""
 
     is_any: bool  # volume there
@@ -36,7 +36,7 @@ class Reach(NamedTuple):
     terms: Terms
 
 
-class Touched(NamedTuple):
+class Affected(NamedTuple):
     """Whom the change of a volume may matter to: the claims it names, and whoever looks for one of these classes."""
 
     claims: set[Key]
@@ -44,22 +44,22 @@ class Touched(NamedTuple):
 
 
 @dataclass(slots=True)
-class Shelf:
+class ClassVolumes:
     """The free volumes of one class."""
 
     volumes: dict[str, Obj] = field(default_factory=dict)
     serving: dict[Any, list[Obj]] = field(default_factory=dict)  # smallest first, by what is asked
-    reaching: dict[Any, Reach] = field(default_factory=dict)  # by the same
+    reaching: dict[Any, Reachability] = field(default_factory=dict)  # by the same
 
     def changed(self) -> None:
         self.serving.clear()
         self.reaching.clear()
 
 
-class Volumes:
+class VolumeIndex:
     def __init__(self) -> None:
         self._volumes: dict[str, Obj] = {}
-        self._shelves: dict[str, Shelf] = {}  # by class
+        self._shelves: dict[str, ClassVolumes] = {}  # by class
         self._naming: dict[Key, set[str]] = {}  # volumes that name a claim
         self._chosen: dict[str, Key] = {}  # volumes that were chosen for a claim, and are not bound to it yet
         self._chosen_for: dict[Key, set[str]] = {}
@@ -70,9 +70,9 @@ class Volumes:
     def get(self, name: str) -> Obj | None:
         return self._volumes.get(name)
 
-    def put(self, name: str, volume: Obj | None) -> Touched:
+    def put(self, name: str, volume: Obj | None) -> Affected:
         """It is so now; None: it is no more."""
-        touched = Touched(set(), set())
+        touched = Affected(set(), set())
         if (before := self._volumes.pop(name, None)) is not None:
             self._take_out(name, before, touched)
         if volume is not None:
@@ -80,7 +80,7 @@ class Volumes:
             self._take_in(name, volume, touched)
         return touched
 
-    def _take_in(self, name: str, volume: Obj, touched: Touched) -> None:
+    def _take_in(self, name: str, volume: Obj, touched: Affected) -> None:
         if (claim := _named(volume)) is not None:
             self._naming.setdefault(claim, set()).add(name)
             touched.claims.add(claim)
@@ -88,7 +88,7 @@ class Volumes:
             self._shelf(volume).volumes[name] = volume
             self._count(name, volume, touched)
 
-    def _take_out(self, name: str, volume: Obj, touched: Touched) -> None:
+    def _take_out(self, name: str, volume: Obj, touched: Affected) -> None:
         if (claim := _named(volume)) is not None:
             _drop(self._naming, claim, name)
             touched.claims.add(claim)
@@ -96,13 +96,13 @@ class Volumes:
             del self._shelf(volume).volumes[name]
             self._count(name, volume, touched)
 
-    def _count(self, name: str, volume: Obj, touched: Touched) -> None:
+    def _count(self, name: str, volume: Obj, touched: Affected) -> None:
         self._shelf(volume).changed()
         if name not in self._chosen:  # what was chosen is nothing to others, whatever becomes of it
             touched.classes.add(class_of(volume))
 
-    def _shelf(self, obj: Obj) -> Shelf:
-        return self._shelves.setdefault(class_of(obj), Shelf())
+    def _shelf(self, obj: Obj) -> ClassVolumes:
+        return self._shelves.setdefault(class_of(obj), ClassVolumes())
 
     # For a claim
 
@@ -116,11 +116,11 @@ class Volumes:
         """Those that would do and that nobody has, the smallest first: the least is wasted so; names decide."""
         shelf, asked = self._shelf(claim), _asked(claim)
         if (found := shelf.serving.get(asked)) is None:
-            fitting = (volume for volume in shelf.volumes.values() if serves(volume, claim))
+            fitting = (volume for volume in shelf.volumes.values() if satisfies(volume, claim))
             found = shelf.serving[asked] = sorted(fitting, key=lambda volume: (size_of(volume), name_of(volume)))
         return (volume for volume in found if name_of(volume) not in self._chosen)
 
-    def reach_for(self, key: Key, claim: Obj) -> Reach:
+    def reach_for(self, key: Key, claim: Obj) -> Reachability:
         if kept := self.kept_for(key, claim):
             return _reach(kept)
         known, asked = self._shelf(claim).reaching, _asked(claim)
@@ -155,16 +155,16 @@ def _is_open(volume: Obj) -> bool:
 
 
 def _asked(claim: Obj) -> tuple[Any, ...]:
-    """What decides whether a volume of its class would do; see `serves`."""
+    """What decides whether a volume of its class would do; see `satisfies`."""
     spec = claim.get("spec") or {}
     modes, selector = frozenset(spec.get("accessModes") or ()), json.dumps(spec.get("selector"), sort_keys=True)
-    return asked_size(claim), spec.get("volumeMode") or "", modes, selector
+    return requested_size(claim), spec.get("volumeMode") or "", modes, selector
 
 
-def _reach(volumes: Iterable[Obj]) -> Reach:
+def _reach(volumes: Iterable[Obj]) -> Reachability:
     reaches = [reach_of(volume) for volume in volumes]
     terms = tuple(term for reach in reaches for term in merged(reach))
-    return Reach(bool(reaches), any(not reach for reach in reaches), terms)
+    return Reachability(bool(reaches), any(not reach for reach in reaches), terms)
 
 
 def _drop(table: dict[Key, set[str]], key: Key, name: str) -> None:

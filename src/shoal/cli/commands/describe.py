@@ -62,12 +62,12 @@ async def surroundings(cluster: Cluster, job: Found, *, data: Path | None = None
     events = await cluster.list(EVENT, job.namespace, fields=f"involvedObject.uid={uid}")
     pods = [pod for pod in (await cluster.list(POD, job.namespace)).items if _is_of(pod, job)]
     failure = await last_failure(cluster, job, pods, data)
-    anchor, kin = await _anchor(cluster, job), await _kin(cluster, job)
-    return World(pods, events.items, anchor, datetime.now(UTC), kin, failure)
+    anchor, owned = await _anchor(cluster, job), await _kin(cluster, job)
+    return World(pods, events.items, anchor, datetime.now(UTC), owned, failure)
 
 
 def _is_of(pod: Obj, job: Found) -> bool:
-    return job.dialect.body(pod, job.manifest) is not None
+    return job.dialect.observe_pod(pod, job.manifest) is not None
 
 
 async def _kin(cluster: Cluster, job: Found) -> tuple[Obj, ...]:
@@ -76,7 +76,7 @@ async def _kin(cluster: Cluster, job: Found) -> tuple[Obj, ...]:
     from shoal.kube.kinds import SECRET
 
     found: list[Obj] = []
-    for child in job.dialect.kin.children if job.dialect.kin is not None else ():
+    for child in job.dialect.owned_objects.children if job.dialect.owned_objects is not None else ():
         if child.kind == SECRET:
             continue
         try:
@@ -93,10 +93,10 @@ async def _anchor(cluster: Cluster, job: Found) -> Obj | None:
     from shoal.kube.errors import ApiError
     from shoal.kube.kinds import CONFIG_MAP
 
-    if job.dialect.anchor_name is None:
+    if job.dialect.run_owner_name is None:
         return None
     try:
-        return await cluster.get(CONFIG_MAP, job.dialect.anchor_name(job.manifest), job.namespace)
+        return await cluster.get(CONFIG_MAP, job.dialect.run_owner_name(job.manifest), job.namespace)
     except ApiError as refused:
         if refused.code == 404:
             return None

@@ -115,7 +115,7 @@ def _settled(options: Any) -> Any:
 
 
 def _options(said: dict[str, Any]) -> Any:
-    from shoal.install.manifests import Options, usual_name
+    from shoal.install.manifests import InstallOptions, default_name
 
     if said["api_servers"] and not said["webhook"]:
         raise click.UsageError("--api-server is for the webhook: add --webhook.")
@@ -125,7 +125,7 @@ def _options(said: dict[str, Any]) -> Any:
     if (tiers := said["scheduler_tiers"]) is not None:
         said["scheduler_tiers"] = tuple(word.strip() for word in tiers.split(",") if word.strip())
     said["gang_scheduler"] = said["gang_scheduler"] or "auto"
-    said["name"] = said["name"] or usual_name(said["watch_namespace"] or "", said["job_class"] or "")
+    said["name"] = said["name"] or default_name(said["watch_namespace"] or "", said["job_class"] or "")
     spelled = {
         "watch_namespace": "watchNamespace",
         "job_class": "jobClass",
@@ -139,4 +139,4 @@ def _options(said: dict[str, Any]) -> Any:
         "gang_scheduler": "gangScheduler",
         "gang_scheduler_name": "gangSchedulerName",
     }
-    return Options(**{spelled.get(name, name): value for name, value in said.items() if value is not None})
+    return InstallOptions(**{spelled.get(name, name): value for name, value in said.items() if value is not None})

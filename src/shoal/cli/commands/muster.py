@@ -37,19 +37,19 @@ def command(what: str) -> None:
 
     del what  # both words mean the same
     try:
-        orders = environment.read(os.environ)
-        told = asyncio.run(_gather(orders))
+        commands = environment.read(os.environ)
+        told = asyncio.run(_gather(commands))
     except (environment.EnvironmentInvalid, TooManyFailed, ConnectionConfigError) as problem:
         for line in str(problem).splitlines():
             _say(line)
         raise SystemExit(1) from None
     for name, value in told.items():
         _say(f"export {name}={value}")
-    _say(orders.entry)
-    os.execvpe("sh", ["sh", "-c", orders.entry], {**os.environ, **told, "PYTHONUNBUFFERED": "1"})  # noqa: S606
+    _say(commands.entry)
+    os.execvpe("sh", ["sh", "-c", commands.entry], {**os.environ, **told, "PYTHONUNBUFFERED": "1"})  # noqa: S606
 
 
-async def _gather(orders: Orders) -> dict[str, str]:
+async def _gather(commands: Orders) -> dict[str, str]:
     from shoal.cluster.kubeconfig import ConnectionConfigError
     from shoal.cluster.kubernetes import open_client
     from shoal.kube.errors import ApiError
@@ -58,10 +58,10 @@ async def _gather(orders: Orders) -> dict[str, str]:
     connection = _connection()
     async with open_client(connection) as cluster:
         try:
-            return await wait(cluster, orders, orders.namespace or connection.namespace, _say)
+            return await wait(cluster, commands, commands.namespace or connection.namespace, _say)
         except ApiError as refused:
             raise ConnectionConfigError(
-                f"the pods of {orders.job} cannot be seen: {refused.message}. Let the service account of this pod list "
+                f"the pods of {commands.job} cannot be seen: {refused.message}. Let the service account of this pod list "
                 f"and watch pods in its namespace"
             ) from None
 

@@ -22,15 +22,15 @@ _option = option_of("SHOAL_OPERATOR_")
 
 # What `shoal.operator.gang_scheduler_detection.WISHES` says, for the same reason as below.
 GANG_SCHEDULERS = ("auto", "shoal", "volcano", "coscheduling", "kueue", "native", "none")
-# What `shoal.dialects.UNASKED` says; reading it would load the engine for a help text.
+# What `shoal.dialects.DEFAULT` says; reading it would load the engine for a help text.
 DIALECTS_HELP = "Job languages served.  [default: framework]"
 
 
 def read_dialects(_: click.Context, __: click.Parameter, text: str) -> tuple[str, ...]:
     """Names with commas between them; those nobody has to ask for where none is given."""
-    from shoal.dialects import NAMES, UNASKED
+    from shoal.dialects import DEFAULT, NAMES
 
-    chosen = tuple(dict.fromkeys(word.strip() for word in text.split(",") if word.strip())) or UNASKED
+    chosen = tuple(dict.fromkeys(word.strip() for word in text.split(",") if word.strip())) or DEFAULT
     unknown = [word for word in chosen if word not in NAMES]
     if unknown:
         raise click.BadParameter(f"there is no job language {unknown[0]!r}; there are: {', '.join(NAMES)}")
@@ -109,19 +109,19 @@ def command(config: Path | None, log_format: str, webhook: bool, **said: Any) ->
     """
     from shoal.controller_runtime.health import Address
     from shoal.controller_runtime.process import log_to_stderr
-    from shoal.install.manifests import usual_name
+    from shoal.install.manifests import default_name
     from shoal.operator.main import OperatorOptions
 
     if webhook and said["webhook_address"] is None:
         said["webhook_address"] = Address("", 9443)
     said["leader_election"] = said.pop("leader_election")
-    said["name"] = said["name"] or usual_name(said["namespace"], said["job_class"])
+    said["name"] = said["name"] or default_name(said["namespace"], said["job_class"])
     options = OperatorOptions(settings=_settings(config), **said)
     log_to_stderr(log_format)
 
-    from shoal.operator.main import operate
+    from shoal.operator.main import run_operator
 
-    serving(operate(options))
+    serving(run_operator(options))
 
 
 def _settings(config: Path | None) -> Mapping[str, Any]:

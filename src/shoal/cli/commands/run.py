@@ -216,12 +216,12 @@ async def _run(
         if not jobs:
             raise click.ClickException(f"there is no job in {', '.join(dict.fromkeys(m.where for m in manifests))}.")
         output.begin(jobs, shown)
-        some_end = not all(job.dialect.endless for job in jobs)
+        some_end = not all(job.dialect.never_completes for job in jobs)
         misfits = Misfits(hosted.cluster, shown)
 
         def changed(job: Found) -> None:
             shown.change(job)
-            is_looked_at = not interruption.count and not (some_end and job.dialect.endless)
+            is_looked_at = not interruption.count and not (some_end and job.dialect.never_completes)
             if is_looked_at and (why := why_at_rest(job, job.state)):
                 misfits.dismiss(job, why, WAY_OUT_OF_REST)
             misfits.look(job)
@@ -230,7 +230,7 @@ async def _run(
             hosted.cluster, jobs,
             on_change=changed, on_line=shown.line, on_progress=shown.progress, on_trouble=shown.trouble,
             on_pod=shown.pod, on_gang=shown.gang, on_hindrance=shown.hindrance, on_fit=misfits.fit,
-            is_over=lambda job: is_over(job) or bool(job.other_controller) or (some_end and job.dialect.endless),
+            is_over=lambda job: is_over(job) or bool(job.other_controller) or (some_end and job.dialect.never_completes),
         )  # fmt: skip
         interruption = Interruption(hosted.cluster, follower, shown)
         with shown.shown(), interruption.heard():
@@ -277,7 +277,9 @@ def _code(ended: Sequence[Found], *, interrupted: bool) -> int:
 
     if interrupted:
         return INTERRUPTED
-    return next((code for code in (exit_code_of(job.state) for job in ended if not job.dialect.endless) if code), 0)
+    return next(
+        (code for code in (exit_code_of(job.state) for job in ended if not job.dialect.never_completes) if code), 0
+    )
 
 
 async def _make_namespace(cluster: Cluster, name: str) -> None:

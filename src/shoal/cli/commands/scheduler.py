@@ -19,7 +19,7 @@ from shoal.cli.server_options import (
 )
 
 if TYPE_CHECKING:
-    from shoal.scheduler.planner.gang_types import Settings
+    from shoal.scheduler.planner.gang_types import PlannerSettings
 
 CHOSEN = ("sharing", "profile", "tiers", "enqueue", "preempt", "reclaim")  # also in the file, where more can be said
 
@@ -72,29 +72,31 @@ def command(log_format: str, config: Path | None, **said: Any) -> None:
     cluster together with the rights it needs.
     """
     from shoal.controller_runtime.process import ServerOptions, log_to_stderr
-    from shoal.scheduler.main import schedule
-    from shoal.scheduler.manager import Charge
+    from shoal.scheduler.main import run_scheduler
+    from shoal.scheduler.manager import SchedulerOptions
 
     chosen = {name: said.pop(name) for name in CHOSEN}
     settings = _settings(config, {**chosen, "tiers": _words(chosen["tiers"])})
     schedulers = _words(said.pop("schedulers"))
     if not schedulers:
         raise click.UsageError("--scheduler-name needs a name: pods ask for their scheduler by it.")
-    charge = Charge(said.pop("name"), schedulers, said.pop("volcano"), said.pop("namespace") or None, settings)
+    charge = SchedulerOptions(
+        said.pop("name"), schedulers, said.pop("volcano"), said.pop("namespace") or None, settings
+    )
     options = ServerOptions(leader_election=said.pop("leader_election"), **said)
     log_to_stderr(log_format)
-    serving(schedule(options, charge))
+    serving(run_scheduler(options, charge))
 
 
-def _settings(config: Path | None, chosen: dict[str, Any]) -> Settings:
+def _settings(config: Path | None, chosen: dict[str, Any]) -> PlannerSettings:
     """The file's, and over them what was said on the command line or in the environment."""
     from shoal.local.config import load
-    from shoal.scheduler.planner.gang_types import Settings
+    from shoal.scheduler.planner.gang_types import PlannerSettings
 
     filed = load(config).settings.scheduler if config is not None else None
     context = click.get_current_context()
     given = [name for name in chosen if context.get_parameter_source(name) is not ParameterSource.DEFAULT]
-    return replace(filed or Settings(), **{name: chosen[name] for name in given})
+    return replace(filed or PlannerSettings(), **{name: chosen[name] for name in given})
 
 
 def _words(text: str) -> tuple[str, ...]:

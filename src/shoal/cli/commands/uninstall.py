@@ -31,9 +31,9 @@ def command(
     Pods of running jobs go on; nobody looks after them until an operator is there again.
     """
     from shoal.install.apply import uninstall
-    from shoal.install.manifests import Options
+    from shoal.install.manifests import InstallOptions
 
-    options = Options(name=name or "shoal", namespace=namespace, dialects=dialects)
+    options = InstallOptions(name=name or "shoal", namespace=namespace, dialects=dialects)
     working(
         kubeconfig, context, lambda cluster: uninstall(cluster, options, progress, crds=crds, dry_run=dry_run),
         is_change=not dry_run,

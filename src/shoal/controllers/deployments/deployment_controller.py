@@ -1,4 +1,5 @@
-"""The Deployment controller of the embedded cluster: carries out `rollout.plan` for each Deployment that changed.
+"""The Deployment controller of the embedded cluster: carries out `rollout.plan_rollout` for each Deployment that
+changed.
 
 A pass writes ReplicaSets first and the status of the Deployment last, each write on the version the plan has seen; what
 changed meanwhile is refused, and the change itself brings the next pass. So a pass may be cut anywhere.
@@ -20,7 +21,7 @@ from shoal.controller_runtime.workqueue import WorkQueue
 from shoal.controllers.deployments import rollout
 from shoal.controllers.deployments import status as progress
 from shoal.controllers.deployments.replica_sets import has_template_of
-from shoal.dialects.native.adoption import Claimant, adopter_of, lets_go, letting_go, taking
+from shoal.dialects.native.adoption import Adopter, adopter_of, adoption_patch, is_released, release_patch
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import DEPLOYMENT, REPLICA_SET
 from shoal.kube.objects import Key, Obj, annotations_of, at_path, is_terminating, key_of, labels_of, uid_of
@@ -83,7 +84,9 @@ class DeploymentController:
             return
         try:
             if not await self._adopted_any(deployment):
-                await self._carry_out(deployment, rollout.plan(deployment, self._owned(deployment), self._clock.now()))
+                await self._carry_out(
+                    deployment, rollout.plan_rollout(deployment, self._owned(deployment), self._clock.now())
+                )
         except ApiError as refused:
             if refused.code not in _OUTDATED:
                 raise
@@ -97,13 +100,15 @@ class DeploymentController:
             return False
         claimant = _claimant(deployment)
         orphans = [self._sets.objects[key] for key in self._index.orphans_in(claimant.key.namespace)]
-        patches = [(each, taking(each, claimant)) for each in orphans if adopter_of(each, [claimant])]
-        patches += [(each, letting_go(each, claimant)) for each in self._owned(deployment) if lets_go(each, claimant)]
+        patches = [(each, adoption_patch(each, claimant)) for each in orphans if adopter_of(each, [claimant])]
+        patches += [
+            (each, release_patch(each, claimant)) for each in self._owned(deployment) if is_released(each, claimant)
+        ]
         for replica_set, patch in patches:
             await self._patch_set(replica_set, patch, PatchType.STRATEGIC)
         return bool(patches)
 
-    async def _carry_out(self, deployment: Obj, plan: rollout.Plan) -> None:
+    async def _carry_out(self, deployment: Obj, plan: rollout.RolloutPlan) -> None:
         for write in plan.writes:
             try:
                 if not await self._write(deployment, write):
@@ -112,7 +117,7 @@ class DeploymentController:
                 if refused.code not in _OUTDATED:
                     await self._record(deployment, WARNING, "ReplicaSetUpdateError", refused.message)
                 raise
-            if not isinstance(write, rollout.Delete) and write.event:
+            if not isinstance(write, rollout.DeleteReplicaSet) and write.event:
                 await self._record(deployment, NORMAL, "ScalingReplicaSet", write.event)
         await self._write_status(deployment, plan.status, plan.annotations)
         if plan.wake_at is not None:
@@ -125,9 +130,9 @@ class DeploymentController:
     async def _write(self, deployment: Obj, write: rollout.Write) -> bool:
         """Whether the plan goes on."""
         replica_set = write.replica_set
-        if isinstance(write, rollout.Create):
+        if isinstance(write, rollout.CreateReplicaSet):
             return await self._create(deployment, replica_set)
-        if isinstance(write, rollout.Change):
+        if isinstance(write, rollout.PatchReplicaSet):
             await self._patch_set(replica_set, write.patch, PatchType.MERGE)
         else:
             seen = Preconditions(uid_of(replica_set), replica_set["metadata"]["resourceVersion"])
@@ -195,7 +200,7 @@ def _is_new_orphan(old: Obj | None, new: Obj) -> bool:
     return old is None or controller_of(old) is not None or labels_of(old) != labels_of(new)
 
 
-def _claimant(deployment: Obj) -> Claimant:
+def _claimant(deployment: Obj) -> Adopter:
     created = str(deployment["metadata"].get("creationTimestamp") or "")
     selector = from_label_selector(deployment["spec"].get("selector"))
-    return Claimant(DEPLOYMENT, key_of(deployment), uid_of(deployment), created, selector)
+    return Adopter(DEPLOYMENT, key_of(deployment), uid_of(deployment), created, selector)

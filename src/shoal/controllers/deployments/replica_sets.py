@@ -51,13 +51,17 @@ def by_age(replica_sets: Iterable[Obj]) -> list[Obj]:
 
 def find_current(deployment: Obj, replica_sets: Iterable[Obj]) -> Obj | None:
     """The ReplicaSet of the current template; the oldest where an adopted one has the same."""
-    wanted = _essence(deployment["spec"]["template"])
-    return next((each for each in by_age(replica_sets) if _essence(each["spec"]["template"]) == wanted), None)
+    wanted = _comparable_template(deployment["spec"]["template"])
+    return next(
+        (each for each in by_age(replica_sets) if _comparable_template(each["spec"]["template"]) == wanted), None
+    )
 
 
 def new_replica_set(deployment: Obj, old: Iterable[Obj], *, size: int, most: int) -> Obj:
     template: Obj = clone(deployment["spec"]["template"])
-    letters = names.hashed(msgspec.json.encode([_essence(template), _collisions(deployment)], order="sorted"))
+    letters = names.hashed(
+        msgspec.json.encode([_comparable_template(template), _collisions(deployment)], order="sorted")
+    )
     labels = {**(template.setdefault("metadata", {}).get("labels") or {}), HASH: letters}
     template["metadata"]["labels"] = labels
     selector: Obj = clone(deployment["spec"]["selector"])
@@ -81,7 +85,9 @@ def new_replica_set(deployment: Obj, old: Iterable[Obj], *, size: int, most: int
 
 
 def has_template_of(replica_set: Obj, other: Obj) -> bool:
-    return bool(_essence(replica_set["spec"]["template"]) == _essence(other["spec"]["template"]))
+    return bool(
+        _comparable_template(replica_set["spec"]["template"]) == _comparable_template(other["spec"]["template"])
+    )
 
 
 def revision_of(obj: Obj) -> int:
@@ -118,7 +124,7 @@ def _collisions(deployment: Obj) -> int:
     return int(at_path(deployment, "status", "collisionCount", default=0))
 
 
-def _essence(template: Obj) -> Any:
+def _comparable_template(template: Obj) -> Any:
     """A template without the label that its ReplicaSet adds, and without what typed clients write or leave out."""
     labels = {name: text for name, text in (at_path(template, "metadata", "labels") or {}).items() if name != HASH}
     return _without_empty({**template, "metadata": {**(template.get("metadata") or {}), "labels": labels}})

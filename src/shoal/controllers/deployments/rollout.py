@@ -1,7 +1,7 @@
 """One step of a rollout: from a Deployment and its ReplicaSets to the writes that come next.
 
-`plan` is a function of what is stored and of the time. It may be called again at any moment, also after a crash between
-two of its writes: each step follows from the sizes and counts it finds, never from steps before.
+`plan_rollout` is a function of what is stored and of the time. It may be called again at any moment, also after a crash
+between two of its writes: each step follows from the sizes and counts it finds, never from steps before.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ Sizes = dict[str, int]  # pods wanted, by the name of the ReplicaSet
 
 
 @dataclass(frozen=True, slots=True)
-class Create:
+class CreateReplicaSet:
     replica_set: Obj
     event: str
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class PatchReplicaSet:
     """A merge patch on the version that was seen."""
 
     replica_set: Obj
@@ -50,17 +50,17 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Delete:
+class DeleteReplicaSet:
     """Of a ReplicaSet without pods that the history no longer holds."""
 
     replica_set: Obj
 
 
-Write = Create | Change | Delete
+Write = CreateReplicaSet | PatchReplicaSet | DeleteReplicaSet
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class RolloutPlan:
     """`writes` in their order, then the status of the Deployment; `wake_at`: when time alone changes the status."""
 
     writes: tuple[Write, ...] = ()
@@ -70,7 +70,7 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class RolloutLimits:
     size: int
     is_rolling: bool
     surge: int  # pods beyond the size
@@ -85,17 +85,17 @@ class Limits:
         return self.size - self.unavailable
 
 
-def limits_of(deployment: Obj) -> Limits:
+def limits_of(deployment: Obj) -> RolloutLimits:
     spec = deployment["spec"]
     size, strategy = int(spec["replicas"]), spec.get("strategy") or {}
     if strategy.get("type") == "Recreate":
-        return Limits(size, is_rolling=False, surge=0, unavailable=0)
+        return RolloutLimits(size, is_rolling=False, surge=0, unavailable=0)
     found = strategy.get("rollingUpdate") or {}
     surge = _share(found.get("maxSurge", 0), size, is_rounded_up=True)
     unavailable = _share(found.get("maxUnavailable", 0), size, is_rounded_up=False)
     if not surge and not unavailable:  # both were rounded to 0, and then nothing could ever move
         unavailable = 1
-    return Limits(size, is_rolling=True, surge=surge, unavailable=min(unavailable, size))
+    return RolloutLimits(size, is_rolling=True, surge=surge, unavailable=min(unavailable, size))
 
 
 def _share(value: int | str, size: int, *, is_rounded_up: bool) -> int:
@@ -105,14 +105,14 @@ def _share(value: int | str, size: int, *, is_rounded_up: bool) -> int:
     return ceil(part) if is_rounded_up else floor(part)
 
 
-def plan(deployment: Obj, owned: Sequence[Obj], now: datetime) -> Plan:
+def plan_rollout(deployment: Obj, owned: Sequence[Obj], now: datetime) -> RolloutPlan:
     limits, sets = limits_of(deployment), by_age(owned)
     current = find_current(deployment, sets)
     old = [each for each in sets if each is not current]
     sizes = {name_of(each): size_of(each) for each in sets}
     before = (deployment.get("status") or {}).get("conditions") or []
     if is_terminating(deployment):
-        return Plan(status=_status(deployment, limits, sets, current, sizes, before, now))
+        return RolloutPlan(status=_status(deployment, limits, sets, current, sizes, before, now))
     conditions = progress.paused_or_resumed(deployment, before, now)
     is_paused = bool(deployment["spec"].get("paused"))
     is_rollout = not is_paused and not _is_resized(deployment, sets)
@@ -120,7 +120,7 @@ def plan(deployment: Obj, owned: Sequence[Obj], now: datetime) -> Plan:
     # 1. The ReplicaSet of the current template
     created = None
     if is_rollout and current is None and (limits.is_rolling or not _hold_pods(old)):
-        size = _grown(limits, 0, sum(sizes.values()))
+        size = _current_size(limits, 0, sum(sizes.values()))
         current = created = new_replica_set(deployment, old, size=size, most=limits.most)
         sizes[name_of(created)] = size
         sets = [*sets, created]
@@ -136,7 +136,9 @@ def plan(deployment: Obj, owned: Sequence[Obj], now: datetime) -> Plan:
         sizes = recreate(limits, current, old, sizes)
 
     # 3. Writes
-    writes: list[Write] = [Create(created, _scaled(created, 0, sizes[name_of(created)]))] if created is not None else []
+    writes: list[Write] = (
+        [CreateReplicaSet(created, _scaled(created, 0, sizes[name_of(created)]))] if created is not None else []
+    )
     changes = (
         _change(deployment, limits, each, current, old, sizes, not is_rollout) for each in sets if each is not created
     )
@@ -155,7 +157,7 @@ def plan(deployment: Obj, owned: Sequence[Obj], now: datetime) -> Plan:
     }  # `kubectl rollout undo` copies it from a ReplicaSet
     if current is not None:
         annotations[REVISION] = current_annotations(deployment, current, old)[REVISION]
-    return Plan(tuple(writes), status, annotations, wake_at)
+    return RolloutPlan(tuple(writes), status, annotations, wake_at)
 
 
 def _found(
@@ -173,7 +175,7 @@ def _found(
 
 
 def _status(
-    deployment: Obj, limits: Limits, sets: Sequence[Obj], current: Obj | None, sizes: Sizes,
+    deployment: Obj, limits: RolloutLimits, sets: Sequence[Obj], current: Obj | None, sizes: Sizes,
     conditions: progress.Conditions, now: datetime,
 ) -> Obj:  # fmt: skip
     status = progress.counts(deployment, sets, current, sizes.values())
@@ -183,10 +185,10 @@ def _status(
 # --- sizes ---------------------------------------------------------------------------------------------------------
 
 
-def roll(limits: Limits, current: Obj, old: Sequence[Obj], sizes: Sizes) -> Sizes:
+def roll(limits: RolloutLimits, current: Obj, old: Sequence[Obj], sizes: Sizes) -> Sizes:
     """The current ReplicaSet grows as far as the surge allows; where it cannot, the old ones shrink."""
     name, there = name_of(current), sum(sizes.values())
-    grown = _grown(limits, sizes[name], there)
+    grown = _current_size(limits, sizes[name], there)
     if grown != sizes[name]:
         return {**sizes, name: grown}
     missing = sizes[name] - counted(current, "availableReplicas")
@@ -208,7 +210,7 @@ def roll(limits: Limits, current: Obj, old: Sequence[Obj], sizes: Sizes) -> Size
     return cleaned
 
 
-def _grown(limits: Limits, size: int, there: int) -> int:
+def _current_size(limits: RolloutLimits, size: int, there: int) -> int:
     """The size of the current ReplicaSet, of `there` pods in all."""
     if not limits.is_rolling:
         return limits.size
@@ -218,7 +220,7 @@ def _grown(limits: Limits, size: int, there: int) -> int:
     return size + min(room, limits.size - size)
 
 
-def recreate(limits: Limits, current: Obj | None, old: Sequence[Obj], sizes: Sizes) -> Sizes:
+def recreate(limits: RolloutLimits, current: Obj | None, old: Sequence[Obj], sizes: Sizes) -> Sizes:
     """First the old pods go, and only then new ones come."""
     if current is None or _hold_pods(old):
         return {**sizes, **{name_of(each): 0 for each in old}}
@@ -236,7 +238,7 @@ def _is_resized(deployment: Obj, sets: Sequence[Obj]) -> bool:
     return any(size_of(each) and annotations_of(each).get(DESIRED, desired) != desired for each in sets)
 
 
-def resize(deployment: Obj, limits: Limits, current: Obj | None, old: Sequence[Obj], sizes: Sizes) -> Sizes:
+def resize(deployment: Obj, limits: RolloutLimits, current: Obj | None, old: Sequence[Obj], sizes: Sizes) -> Sizes:
     """A new size in the middle of a rollout, or while it is paused, is shared among the ReplicaSets with pods."""
     sets = [*old, *([current] if current is not None else [])]
     active = [each for each in sets if sizes[name_of(each)]]
@@ -256,7 +258,7 @@ def _is_saturated(deployment: Obj, current: Obj) -> bool:
     return figures == (size, size) and annotations_of(current).get(DESIRED) == str(size)
 
 
-def _proportional(deployment: Obj, limits: Limits, active: Sequence[Obj], sizes: Sizes) -> Sizes:
+def _proportional(deployment: Obj, limits: RolloutLimits, active: Sequence[Obj], sizes: Sizes) -> Sizes:
     added = (limits.most if limits.size else 0) - sum(sizes[name_of(each)] for each in active)
     if not added:
         return sizes
@@ -274,7 +276,7 @@ def _proportional(deployment: Obj, limits: Limits, active: Sequence[Obj], sizes:
     return resized
 
 
-def _part(deployment: Obj, limits: Limits, replica_set: Obj, size: int) -> int:
+def _part(deployment: Obj, limits: RolloutLimits, replica_set: Obj, size: int) -> int:
     """By how much it changes where it keeps its share of the Deployment."""
     if not limits.size:
         return -size
@@ -288,9 +290,9 @@ def _part(deployment: Obj, limits: Limits, replica_set: Obj, size: int) -> int:
 
 
 def _change(
-    deployment: Obj, limits: Limits, replica_set: Obj, current: Obj | None, old: Sequence[Obj], sizes: Sizes,
+    deployment: Obj, limits: RolloutLimits, replica_set: Obj, current: Obj | None, old: Sequence[Obj], sizes: Sizes,
     is_resize: bool,
-) -> Change | None:  # fmt: skip
+) -> PatchReplicaSet | None:  # fmt: skip
     size, wanted = size_of(replica_set), sizes[name_of(replica_set)]
     before, after, spec = annotations_of(replica_set), dict(annotations_of(replica_set)), Obj()
     if replica_set is current:
@@ -307,7 +309,7 @@ def _change(
         return None
     meta = {"uid": uid_of(replica_set), "resourceVersion": replica_set["metadata"]["resourceVersion"]}
     patch = {"metadata": {**meta, **({"annotations": changed} if changed else {})}, **({"spec": spec} if spec else {})}
-    return Change(replica_set, patch, _scaled(replica_set, size, wanted))
+    return PatchReplicaSet(replica_set, patch, _scaled(replica_set, size, wanted))
 
 
 def _scaled(replica_set: Obj, before: int, after: int) -> str:
@@ -319,7 +321,7 @@ def _scaled(replica_set: Obj, before: int, after: int) -> str:
 def _beyond_history(deployment: Obj, old: Sequence[Obj]) -> list[Write]:
     limit = int(at_path(deployment, "spec", "revisionHistoryLimit", default=_NO_LIMIT))
     there = sorted((each for each in old if not is_terminating(each)), key=revision_of)
-    return [Delete(each) for each in there[: max(len(there) - limit, 0)] if _is_at_rest(each)]
+    return [DeleteReplicaSet(each) for each in there[: max(len(there) - limit, 0)] if _is_at_rest(each)]
 
 
 def _is_at_rest(replica_set: Obj) -> bool:

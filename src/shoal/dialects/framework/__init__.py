@@ -23,7 +23,7 @@ from shoal.dialects.framework import (
     status,
     update_rules,
 )
-from shoal.dialects.framework.settings import Settings, idle_settings, settings, workers
+from shoal.dialects.framework.settings import FrameworkSettings, idle_settings, settings, workers
 
 DIALECT = Dialect(
     kind=crd.kind(),
@@ -31,19 +31,19 @@ DIALECT = Dialect(
     settings=settings,
     default=spec.default,
     admit=spec.admit,
-    foresee=pod_preview.foresee,
+    preview_pods=pod_preview.preview_pods,
     warn=actions.warn,
     read=job_spec.read,
-    render=pod_builder.render,
+    build_pod=pod_builder.build_pod,
     pod_name=pod_builder.pod_name,
     restore=status.restore,
     record=status.record,
     owner=pod_builder.owner,
-    body=pod_builder.body,
+    observe_pod=pod_builder.observe_pod,
     report=status.report,
-    dress_anchor=pod_builder.dress_anchor,
-    anchor_name=pod_builder.anchor_name,
-    anchor=pod_builder.anchor,
+    build_run_owner=pod_builder.build_run_owner,
+    run_owner_name=pod_builder.run_owner_name,
+    run_owner=pod_builder.run_owner,
     snapshot=history.snapshot,
     deletion_snapshot=history.deletion_snapshot,
     scale_patch=actions.scale_patch,
@@ -51,8 +51,8 @@ DIALECT = Dialect(
     start_patch=actions.start_patch,
     workers=workers,
     idle_settings=idle_settings,
-    admit_change=update_rules.mistakes,
+    admit_change=update_rules.transition_errors,
     status_model=crd.status_model,
 )
 
-__all__ = ["DIALECT", "Settings", "SettingsInvalid", "settings"]
+__all__ = ["DIALECT", "FrameworkSettings", "SettingsInvalid", "settings"]

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from shoal.dialects.framework import template_fields
-from shoal.dialects.framework.pod_preview import foresee
+from shoal.dialects.framework.pod_preview import preview_pods
 from shoal.dialects.framework.spec import roles_of, tasks_of
 from shoal.kube.objects import Obj, annotations_of, at_path
 from shoal.kube.schema_errors import find_unknown_fields
@@ -32,7 +32,7 @@ def scale_patch(manifest: Obj, sizes: Mapping[str, int]) -> list[Obj]:
     """
     roles = (manifest.get("spec") or {}).get("taskRoles") or []
     known = {role.get("name"): index for index, role in enumerate(roles)}
-    remembered = _remembered(manifest)
+    remembered = _read_notes(manifest)
     notes = dict(remembered)
     operations: list[Obj] = []
     for name, size in sizes.items():
@@ -42,12 +42,12 @@ def scale_patch(manifest: Obj, sizes: Mapping[str, int]) -> list[Obj]:
         role = roles[known[name]]
         if (role.get("taskNumber") or 0) == size:
             continue
-        asked = _asking_for_all(role, notes.pop(name, None))
+        asked = _counts_of_all(role, notes.pop(name, None))
         operations += _scaled(role, f"/spec/taskRoles/{known[name]}", size, asked)
         after = _resized(role, size, asked)
-        if _asking_for_all(after) != asked:
+        if _counts_of_all(after) != asked:
             notes[name] = {"shape": _shape(after), "all": asked}
-    return operations + (_noted(manifest, notes) if notes != remembered else [])
+    return operations + (_write_notes(manifest, notes) if notes != remembered else [])
 
 
 def _scaled(role: Obj, path: str, size: int, asked: list[str]) -> Iterator[Obj]:
@@ -64,7 +64,7 @@ def _resized(role: Obj, size: int, asked: list[str]) -> Obj:
     return {**role, "taskNumber": size, _POLICY: {**(role.get(_POLICY) or {}), **counts}}
 
 
-def _asking_for_all(role: Obj, note: Any = None) -> list[str]:
+def _counts_of_all(role: Obj, note: Any = None) -> list[str]:
     """The counts that stand for all tasks of the role: by the note, where it is about this shape, else by equality."""
     if isinstance(note, dict) and note.get("shape") == _shape(role) and isinstance(note.get("all"), list):
         return [count for count, _ in _COUNTS if count in note["all"]]
@@ -77,7 +77,7 @@ def _shape(role: Obj) -> list[Any]:
     return [role.get("taskNumber") or 0, *(policy.get(count) for count, _ in _COUNTS)]
 
 
-def _remembered(manifest: Obj) -> dict[str, Any]:
+def _read_notes(manifest: Obj) -> dict[str, Any]:
     try:
         notes = json.loads(annotations_of(manifest).get(MEANING) or "{}")
     except ValueError:  # somebody else's words: the counts speak for themselves
@@ -85,7 +85,7 @@ def _remembered(manifest: Obj) -> dict[str, Any]:
     return notes if isinstance(notes, dict) else {}
 
 
-def _noted(manifest: Obj, notes: Mapping[str, Any]) -> list[Obj]:
+def _write_notes(manifest: Obj, notes: Mapping[str, Any]) -> list[Obj]:
     """The annotation with these notes, or gone with the last of them."""
     path, written = f"/metadata/annotations/{MEANING.replace('/', '~1')}", json.dumps(notes, separators=(",", ":"))
     if not annotations_of(manifest):
@@ -116,10 +116,10 @@ def warn(manifest: Obj, old: Obj | None = None) -> list[str]:
     for index, task in tasks_of(manifest):
         pod, path = task.get("pod"), f"spec.taskRoles[{index}].task.pod"
         if isinstance(pod, dict):
-            found += [f"{path}.{odd}: read as {proper}" for odd, proper in template_fields.odd_names(pod)]
+            found += [f"{path}.{odd}: read as {proper}" for odd, proper in template_fields.misspelled_fields(pod)]
             found += find_unknown_fields(named("PodTemplateSpec"), template_fields.canonical(pod), path)
             found += _barrier(template_fields.canonical(pod), path)
-    return found + [f"{cause}; the role's pods will be refused" for cause in foresee(manifest)]
+    return found + [f"{cause}; the role's pods will be refused" for cause in preview_pods(manifest)]
 
 
 def _waits(manifest: Obj) -> Iterator[str]:

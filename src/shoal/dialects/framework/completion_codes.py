@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from shoal.engine import Nature, Outcome
+from shoal.engine import FailureClass, Outcome
 
 TRANSIENT = "Transient"
 PERMANENT = "Permanent"
@@ -26,16 +26,16 @@ _LOST = frozenset({CONFIGMAP_DELETED, POD_DELETED})
 _FINAL = frozenset({STOPPED, CUT, DROPPED, OVERSIZE})
 
 
-def nature_of(attributes: Iterable[str], code: int = 1, *, succeeded: bool = False) -> Nature:
+def failure_class_of(attributes: Iterable[str], code: int = 1, *, succeeded: bool = False) -> FailureClass:
     """The engine's word for an end of that type."""
     if succeeded:
-        return Nature.OK
+        return FailureClass.OK
     if code in _LOST:
-        return Nature.LOST
+        return FailureClass.LOST
     found = frozenset(attributes)
     if TRANSIENT in found:
-        return Nature.CONFLICT if CONFLICT in found else Nature.TRANSIENT
-    return Nature.PERMANENT if PERMANENT in found else Nature.UNKNOWN
+        return FailureClass.CONFLICT if CONFLICT in found else FailureClass.TRANSIENT
+    return FailureClass.PERMANENT if PERMANENT in found else FailureClass.UNKNOWN
 
 
 def is_final(code: int) -> bool:
@@ -44,12 +44,17 @@ def is_final(code: int) -> bool:
 
 def _failed(code: int, phrase: str, text: str = "", *attributes: str) -> Outcome:
     return Outcome(
-        nature_of(attributes, code), code=code, phrase=phrase, text=text, attributes=attributes, final=is_final(code)
+        failure_class_of(attributes, code),
+        code=code,
+        phrase=phrase,
+        text=text,
+        attributes=attributes,
+        final=is_final(code),
     )
 
 
-POD_SUCCEEDED = Outcome(Nature.OK, code=0, phrase="Succeeded", text="Pod succeeded")
-ALL_COMPLETED = Outcome(Nature.OK, code=0, phrase="Succeeded")  # the text is the completion policy's
+POD_SUCCEEDED = Outcome(FailureClass.OK, code=0, phrase="Succeeded", text="Pod succeeded")
+ALL_COMPLETED = Outcome(FailureClass.OK, code=0, phrase="Succeeded")  # the text is the completion policy's
 
 CONFIGMAP_LEAVING = _failed(
     CONFIGMAP_DELETED, "ConfigMapExternalDeleted", "ConfigMap is being deleted by others", TRANSIENT

@@ -8,8 +8,8 @@ from functools import cache
 import msgspec
 
 from shoal.dialects.framework.names import GROUP, VERSION
-from shoal.dialects.framework.spec import NAME_PATTERN, PREFIX_PATTERN, Spec
-from shoal.dialects.framework.status_types import Status
+from shoal.dialects.framework.spec import NAME_PATTERN, PREFIX_PATTERN, FrameworkSpec
+from shoal.dialects.framework.status_types import FrameworkStatus
 from shoal.kube.crd_schema import PRESERVED, crd_manifest, structural
 from shoal.kube.kinds import Kind
 from shoal.kube.objects import Obj
@@ -69,7 +69,7 @@ def kind() -> Kind:
 
 @cache
 def status_model() -> Obj:
-    return structural(msgspec.json.schema(Status), defaults=False)
+    return structural(msgspec.json.schema(FrameworkStatus), defaults=False)
 
 
 @cache
@@ -107,7 +107,7 @@ def _openapi() -> Obj:
                     "generateName": {"type": "string", "pattern": PREFIX_PATTERN},
                 },
             },
-            "spec": {**structural(Spec.model_json_schema(by_alias=True)), "default": {}},
+            "spec": {**structural(FrameworkSpec.model_json_schema(by_alias=True)), "default": {}},
             "status": _STATUS,
         },
     }

@@ -15,7 +15,7 @@ from shoal.dialects.dialect import Snapshot
 from shoal.dialects.framework import names
 from shoal.dialects.framework.compression import unpacked
 from shoal.dialects.framework.pod_builder import owner
-from shoal.dialects.framework.settings import Settings
+from shoal.dialects.framework.settings import FrameworkSettings
 from shoal.dialects.framework.status import status_of, task_status
 from shoal.engine import JobState, Notice, NoticeKind, TaskState
 from shoal.kube.objects import Key, Obj, key_of, name_of, namespace_of, uid_of
@@ -28,7 +28,9 @@ ON_TASK_DELETION = "OnTaskDeletion"
 ON_POD_DELETION = "OnPodDeletion"
 
 
-def snapshot(manifest: Obj, state: JobState, notice: Notice, settings: Settings, now: datetime) -> Snapshot | None:
+def snapshot(
+    manifest: Obj, state: JobState, notice: Notice, settings: FrameworkSettings, now: datetime
+) -> Snapshot | None:
     """What a notice of the engine tells, or None where that moment is switched off.
 
     `state` is the ledger before the step the notice belongs to.
@@ -47,7 +49,7 @@ def snapshot(manifest: Obj, state: JobState, notice: Notice, settings: Settings,
     return Snapshot(about, ON_TASK_RETRY if retried else ON_TASK_DELETION, told)
 
 
-def deletion_snapshot(gone: Obj, settings: Settings) -> Snapshot | None:
+def deletion_snapshot(gone: Obj, settings: FrameworkSettings) -> Snapshot | None:
     """What is told of a Framework, or a pod of one, that no longer exists."""
     switches = settings.log_object_snapshot
     whose = owner(gone)
@@ -75,11 +77,11 @@ def _task(manifest: Obj, state: JobState, role: str, task: TaskState) -> Obj:
     annotations = {
         names.FRAMEWORK_NAMESPACE: key.namespace,
         **labels,
-        names.CONFIGMAP_NAME: names.anchor_name(framework),
+        names.CONFIGMAP_NAME: names.run_owner_name(framework),
         names.FRAMEWORK_UID: uid_of(manifest),
         names.FRAMEWORK_ATTEMPT_ID: str(run.number),
-        names.FRAMEWORK_ATTEMPT_INSTANCE_UID: names.instance_uid(run.number, run.anchor) or "",
-        names.CONFIGMAP_UID: run.anchor or "",
+        names.FRAMEWORK_ATTEMPT_INSTANCE_UID: names.instance_uid(run.number, run.run_owner) or "",
+        names.CONFIGMAP_UID: run.run_owner or "",
         names.TASKROLE_UID: role_state.instance if role_state else "",
     }
     metadata: Obj = {

@@ -11,87 +11,89 @@ from typing import NamedTuple
 
 from shoal.dialects.dialect import ManifestInvalid
 from shoal.dialects.framework import completion_codes
-from shoal.dialects.framework.settings import Settings
-from shoal.dialects.framework.spec import RetryPolicy, Spec, TaskRole, spec_mistakes, spec_of
-from shoal.dialects.memo import remembered
+from shoal.dialects.framework.settings import FrameworkSettings
+from shoal.dialects.framework.spec import FrameworkSpec, RetryPolicy, TaskRole, spec_errors, spec_of
+from shoal.dialects.memo import memoize
 from shoal.engine import Job, Policies, Role
 from shoal.engine.policies import (
     ALL,
-    AnchorPolicy,
-    AnswerAt,
     Bound,
-    Budget,
-    Claim,
-    Classify,
-    Clock,
+    BudgetScope,
+    BudgetUnit,
     Completion,
+    CompletionRule,
+    CountCondition,
+    CreationRefusal,
+    DecisionSource,
+    DecisiveContainer,
     Delay,
-    Deleted,
     DropMark,
-    Earliest,
-    Embodiment,
-    Ending,
+    EarliestOf,
+    ExternalDeletion,
+    ExternalGate,
+    FailurePolicy,
     Finish,
-    Judged,
-    Keep,
+    KeepPods,
     Memory,
-    Names,
+    PodEndPolicy,
+    PodNames,
+    PodPolicy,
     Propagation,
     Ready,
-    Refusal,
-    Release,
     Retry,
-    Scope,
-    Shrink,
-    Source,
+    RetryBudget,
+    RetryTiming,
+    RunOwnerPolicy,
+    ShrinkPolicy,
+    SlotRelease,
     Tally,
     Teardown,
+    TeardownVia,
+    Timeouts,
     UniformDelay,
-    Unit,
-    Via,
-    Victims,
-    When,
-    WishGate,
+    VictimOrder,
 )
-from shoal.engine.types import Nature, Outcome
+from shoal.engine.types import FailureClass, Outcome
 from shoal.kube.objects import Obj, is_terminating, name_of, namespace_of, uid_of
 
 ALWAYS = -2  # of maxRetryCount: success is retried too
 
-_EMBODIMENT = Embodiment(
-    names=Names.INDEX,
+_POD_POLICY = PodPolicy(
+    names=PodNames.INDEX,
     memory=Memory.RECORD,
-    anchor=AnchorPolicy(
+    run_owner=RunOwnerPolicy(
         leaving=completion_codes.CONFIGMAP_LEAVING,
         gone=completion_codes.CONFIGMAP_GONE,
         unseen=completion_codes.CONFIGMAP_UNSEEN,
     ),
 )
-_ENDING = Ending(
-    judged=Judged.LAST_FAILED,
-    by_others=Deleted.LOST,
-    at_leaving=True,
+_POD_END = PodEndPolicy(
+    decisive_container=DecisiveContainer.LAST_FAILED,
+    external_deletion=ExternalDeletion.LOST,
+    at_termination=True,
     leaving=completion_codes.POD_LEAVING,
     gone=completion_codes.POD_GONE,
     unseen=completion_codes.POD_UNSEEN,
     ok=completion_codes.POD_SUCCEEDED,
-    answer_at=AnswerAt.OVER,
-    release=Release.GONE,
+    retry_at=RetryTiming.OVER,
+    release=SlotRelease.GONE,
 )
 _REFUSALS = (
-    Refusal(None, texts=("object provided is unrecognized", "exceeded quota")),
-    Refusal(completion_codes.POD_REFUSED_UNKNOWN, codes=frozenset({400, 403})),
+    CreationRefusal(None, texts=("object provided is unrecognized", "exceeded quota")),
+    CreationRefusal(completion_codes.POD_REFUSED_UNKNOWN, codes=frozenset({400, 403})),
     # An answer cut short says nothing about the pod, whatever its number.
-    Refusal(
+    CreationRefusal(
         completion_codes.POD_REFUSED_UNKNOWN,
         codes=frozenset({413, 422}),
         texts=("connection reset by peer", "unexpected EOF", ": EOF"),
     ),
-    Refusal(completion_codes.POD_REFUSED, codes=frozenset({413, 422})),
+    CreationRefusal(completion_codes.POD_REFUSED, codes=frozenset({413, 422})),
 )
-_SHRINK = Shrink(victims=Victims.HIGHEST, mark=DropMark.LEDGER, outcome=completion_codes.SCALED_AWAY)
-_TEARDOWN = Teardown(at_done=Keep.NONE, at_end=Keep.NONE, via=Via.ANCHOR, cut=completion_codes.CUT_OFF)
-_READY = Ready((Claim(Tally.RUNNING, at_least=1),), sticky=True)
+_SHRINK = ShrinkPolicy(victims=VictimOrder.HIGHEST, mark=DropMark.LEDGER, outcome=completion_codes.SCALED_AWAY)
+_TEARDOWN = Teardown(
+    at_done=KeepPods.NONE, at_end=KeepPods.NONE, via=TeardownVia.RUN_OWNER, cut=completion_codes.CUT_OFF
+)
+_READY = Ready((CountCondition(Tally.RUNNING, at_least=1),), sticky=True)
 
 _FAILED_TEXT = "FailedTaskCount {count} has reached MinFailedTaskCount {need} in the TaskRole"
 _SUCCEEDED_TEXT = "SucceededTaskCount {count} has reached MinSucceededTaskCount {need} in the TaskRole"
@@ -99,10 +101,10 @@ _ALL_TEXT = (
     "CompletedTaskCount {count} has reached TotalTaskCount {need} and no user specified conditions in "
     "FrameworkAttemptCompletionPolicy have ever been triggered"
 )
-_ALL_DONE = When(
-    (Claim(Tally.DONE, of=ALL, at_least=Bound.SIZE),),
+_ALL_DONE = CompletionRule(
+    (CountCondition(Tally.DONE, of=ALL, at_least=Bound.SIZE),),
     Outcome(
-        Nature.OK,
+        FailureClass.OK,
         code=completion_codes.ALL_COMPLETED.code,
         phrase=completion_codes.ALL_COMPLETED.phrase,
         text=_ALL_TEXT,
@@ -113,9 +115,9 @@ _ALL_DONE = When(
 )
 
 
-def read(manifest: Obj, settings: Settings) -> Job:
+def read(manifest: Obj, settings: FrameworkSettings) -> Job:
     """The job a Framework asks for. Raises ManifestInvalid where `admit` would have refused it."""
-    understood = _understood(manifest, settings)
+    understood = _parse_spec(manifest, settings)
     return Job(
         uid=uid_of(manifest),
         name=name_of(manifest),
@@ -127,7 +129,7 @@ def read(manifest: Obj, settings: Settings) -> Job:
     )
 
 
-class _Understood(NamedTuple):
+class _ParsedSpec(NamedTuple):
     """All that follows from a spec alone."""
 
     roles: tuple[Role, ...]
@@ -135,16 +137,16 @@ class _Understood(NamedTuple):
     stop: bool
 
 
-def _understood(manifest: Obj, settings: Settings) -> _Understood:
-    def read_afresh() -> _Understood:
-        mistakes = spec_mistakes(manifest)
+def _parse_spec(manifest: Obj, settings: FrameworkSettings) -> _ParsedSpec:
+    def read_afresh() -> _ParsedSpec:
+        mistakes = spec_errors(manifest)
         if mistakes:
             raise ManifestInvalid(mistakes)
         spec = spec_of(manifest)
         roles = tuple(_role(role) for role in spec.task_roles)
-        return _Understood(roles, _policies(spec, settings), spec.execution_type == "Stop")
+        return _ParsedSpec(roles, _policies(spec, settings), spec.execution_type == "Stop")
 
-    known: _Understood = remembered(settings.understood, manifest.get("spec"), read_afresh)
+    known: _ParsedSpec = memoize(settings.understood, manifest.get("spec"), read_afresh)
     return known
 
 
@@ -154,27 +156,27 @@ def _role(role: TaskRole) -> Role:
         role.name,
         size=role.task_number,
         retry=retry(policy),
-        budget=_budget(policy, Scope.TASK),
+        budget=_budget(policy, BudgetScope.TASK),
         force_after_seconds=role.task.pod_graceful_deletion_timeout_sec,
     )
 
 
-def _policies(spec: Spec, settings: Settings) -> Policies:
+def _policies(spec: FrameworkSpec, settings: FrameworkSettings) -> Policies:
     delay = UniformDelay(
         settings.framework_min_retry_delay_sec_for_transient_conflict_failed,
         settings.framework_max_retry_delay_sec_for_transient_conflict_failed,
     )
     return Policies(
-        embodiment=_EMBODIMENT,
-        ending=_ENDING,
+        pod_policy=_POD_POLICY,
+        pod_end=_POD_END,
         classify=_classify(settings),
         run_retry=retry(spec.retry_policy, delay),
-        budgets=(_budget(spec.retry_policy, Scope.JOB),),
+        budgets=(_budget(spec.retry_policy, BudgetScope.JOB),),
         completion=_completion(spec),
         ready=_READY,
         shrink=_SHRINK,
-        gates=(WishGate(spec.execution_type != "Create", sentence="The Framework waits for executionType Start"),),
-        clock=Clock(
+        gates=(ExternalGate(spec.execution_type != "Create", message="The Framework waits for executionType Start"),),
+        clock=Timeouts(
             ttl_seconds=settings.framework_completed_retain_sec,
             propagation=Propagation.FOREGROUND,
             creation_seconds=settings.object_local_cache_creation_timeout_sec,
@@ -190,18 +192,18 @@ def retry(policy: RetryPolicy, delay: Delay = None) -> Retry:
     """
     ok = "c" if policy.max_retry_count == ALWAYS else "d"
     if policy.fancy_retry_policy:
-        return Retry.word(f"{ok}fcdf", delay)
-    return Retry.word(f"{ok}cccc")
+        return Retry.from_letters(f"{ok}fcdf", delay)
+    return Retry.from_letters(f"{ok}cccc")
 
 
-def _budget(policy: RetryPolicy, scope: Scope) -> Budget:
+def _budget(policy: RetryPolicy, scope: BudgetScope) -> RetryBudget:
     permits = policy.max_retry_count if policy.max_retry_count >= 0 else None
-    return Budget(Unit.ATTEMPTS, scope, permits)
+    return RetryBudget(BudgetUnit.ATTEMPTS, scope, permits)
 
 
-def _completion(spec: Spec) -> Completion:
+def _completion(spec: FrameworkSpec) -> Completion:
     """Whoever reaches a count first decides; if nobody does, all being done is a success."""
-    counts: list[When] = []
+    counts: list[CompletionRule] = []
     for role in spec.task_roles:
         policy = role.framework_attempt_completion_policy
         for tally, need, text in (
@@ -211,19 +213,19 @@ def _completion(spec: Spec) -> Completion:
             if need >= 1:
                 counts.append(_count(role.name, tally, need, text))
     return Completion(
-        verdicts=(Earliest(tuple(counts)), _ALL_DONE),
-        order=(Source.STOP, Source.COMPLETION),
+        rules=(EarliestOf(tuple(counts)), _ALL_DONE),
+        order=(DecisionSource.STOP, DecisionSource.COMPLETION),
         stop=completion_codes.STOP_REQUESTED,
         too_large=completion_codes.TOO_LARGE,
         stop_finish=Finish.DRAINED,
     )
 
 
-def _count(role: str, tally: Tally, need: int, text: str) -> When:
+def _count(role: str, tally: Tally, need: int, text: str) -> CompletionRule:
     """The outcome is that of the task that reached the count."""
-    return When(
-        (Claim(tally, of=role, at_least=need),),
-        Outcome(Nature.OK if tally is Tally.OK else Nature.UNKNOWN),
+    return CompletionRule(
+        (CountCondition(tally, of=role, at_least=need),),
+        Outcome(FailureClass.OK if tally is Tally.OK else FailureClass.UNKNOWN),
         finish=Finish.DRAINED,
         inherits=True,
         names_trigger=True,
@@ -231,8 +233,8 @@ def _count(role: str, tally: Tally, need: int, text: str) -> When:
     )
 
 
-def _classify(settings: Settings) -> Classify:
-    return Classify(
+def _classify(settings: FrameworkSettings) -> FailurePolicy:
+    return FailurePolicy(
         rules=settings.rules,
         no_code=completion_codes.NO_FAILED_CONTAINER,
         refusals=_REFUSALS,

@@ -40,7 +40,7 @@ POD_LABELS = (FRAMEWORK_NAME, TASKROLE_NAME, TASK_INDEX)
 FOREGROUND = "foregroundDeletion"  # on the ConfigMap from the start: every deletion of it takes the pods first
 
 
-def anchor_name(framework: str) -> str:
+def run_owner_name(framework: str) -> str:
     """The ConfigMap that owns the pods of an attempt; the same name for every attempt."""
     return f"{framework}-attempt"
 

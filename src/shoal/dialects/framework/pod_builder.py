@@ -14,7 +14,7 @@ import msgspec
 
 from shoal.dialects.dialect import Owner
 from shoal.dialects.framework import names, template_fields
-from shoal.engine import Anchor, Body, Create, TaskRef, body_from
+from shoal.engine import Create, ObservedPod, ObservedRunOwner, TaskRef, read_pod
 from shoal.kube.counts import parse_count
 from shoal.kube.objects import Key, Obj, annotations_of, is_terminating, name_of, namespace_of, uid_of
 from shoal.kube.owners import controller_of, is_controlled_by
@@ -26,21 +26,21 @@ _TASK_NAME = re.compile(r"([a-z0-9]+)-(0|[1-9]\d*)", re.ASCII)
 # --- dressing ------------------------------------------------------------------------------------------------------
 
 
-def dress_anchor(manifest: Obj, create: Create) -> Obj:
+def build_run_owner(manifest: Obj, create: Create) -> Obj:
     """The ConfigMap that stands for an attempt of the whole Framework. It holds no data."""
     framework = name_of(manifest)
     stamps = {
         names.FRAMEWORK_NAMESPACE: namespace_of(manifest),
         names.FRAMEWORK_NAME: framework,
-        names.CONFIGMAP_NAME: names.anchor_name(framework),
+        names.CONFIGMAP_NAME: names.run_owner_name(framework),
         names.FRAMEWORK_UID: uid_of(manifest),
-        names.FRAMEWORK_ATTEMPT_ID: str(create.setting.run),
+        names.FRAMEWORK_ATTEMPT_ID: str(create.build_context.run),
     }
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": {
-            "name": names.anchor_name(framework),
+            "name": names.run_owner_name(framework),
             "namespace": namespace_of(manifest),
             "labels": {names.FRAMEWORK_NAME: framework},
             "annotations": stamps,
@@ -50,13 +50,13 @@ def dress_anchor(manifest: Obj, create: Create) -> Obj:
     }
 
 
-def render(manifest: Obj, create: Create) -> Obj:
+def build_pod(manifest: Obj, create: Create) -> Obj:
     """The pod of one task attempt, from the template of its role."""
     task = create.target
     assert isinstance(task, TaskRef)
     stamps = _stamps(manifest, task, create)
     pod = filled(_template(manifest, task.role), stamps)
-    anchor = _reference("v1", "ConfigMap", stamps[names.CONFIGMAP_NAME], create.setting.anchor)
+    run_owner = _reference("v1", "ConfigMap", stamps[names.CONFIGMAP_NAME], create.build_context.run_owner)
     metadata = template_fields.metadata_of(pod)
     return {
         "apiVersion": "v1",
@@ -67,9 +67,9 @@ def render(manifest: Obj, create: Create) -> Obj:
             "namespace": stamps[names.FRAMEWORK_NAMESPACE],
             "labels": {**metadata.get("labels", {}), **{key: stamps[key] for key in names.POD_LABELS}},
             "annotations": {**metadata.get("annotations", {}), **stamps},
-            "ownerReferences": [*metadata.get("ownerReferences", ()), anchor],
+            "ownerReferences": [*metadata.get("ownerReferences", ()), run_owner],
         },
-        "spec": _dressed_spec(pod.get("spec") or {}, _environment(stamps)),
+        "spec": _built_spec(pod.get("spec") or {}, _environment(stamps)),
     }
 
 
@@ -89,18 +89,18 @@ def _reference(api_version: str, kind: str, name: str, uid: str) -> Obj:
 
 
 def _stamps(manifest: Obj, task: TaskRef, create: Create) -> dict[str, str]:
-    framework, setting = name_of(manifest), create.setting
+    framework, build_context = name_of(manifest), create.build_context
     values = (
         namespace_of(manifest),
         framework,
         task.role,
         str(task.index),
-        names.anchor_name(framework),
+        names.run_owner_name(framework),
         names.pod_name(framework, task.role, task.index),
         uid_of(manifest),
-        str(setting.run),
-        names.instance_uid(setting.run, setting.anchor) or "",
-        setting.anchor,
+        str(build_context.run),
+        names.instance_uid(build_context.run, build_context.run_owner) or "",
+        build_context.run_owner,
         create.role_instance,
         create.instance,
         str(create.attempt),
@@ -136,15 +136,15 @@ def _environment(stamps: Mapping[str, str]) -> list[Obj]:
     ]
 
 
-def _dressed_spec(spec: Obj, environment: list[Obj]) -> Obj:
+def _built_spec(spec: Obj, environment: list[Obj]) -> Obj:
     made = dict(spec)
     for group in ("initContainers", "containers"):
         if spec.get(group):
-            made[group] = [_dressed(container, environment) for container in spec[group]]
+            made[group] = [_built_container(container, environment) for container in spec[group]]
     return made
 
 
-def _dressed(container: Obj, environment: list[Obj]) -> Obj:
+def _built_container(container: Obj, environment: list[Obj]) -> Obj:
     """With the identity of its task in front of its own environment, and its last words kept when it fails."""
     if not isinstance(container, dict):
         return container  # the API server will say what is wrong with it
@@ -169,7 +169,7 @@ def owner(obj: Obj) -> Owner | None:
     return Owner(Key(namespace_of(obj), name), uid)
 
 
-def body(pod: Obj, manifest: Obj) -> Body | None:
+def observe_pod(pod: Obj, manifest: Obj) -> ObservedPod | None:
     """The pod as the engine sees it beside this Framework; None where they have nothing to do with each other.
 
     A pod of somebody else under the name of one of our tasks is shown too: it is not ours, and in the way.
@@ -177,7 +177,7 @@ def body(pod: Obj, manifest: Obj) -> Body | None:
     mine = owner(pod)
     stamps = annotations_of(pod)
     if mine is not None and mine.uid == uid_of(manifest):
-        return body_from(
+        return read_pod(
             pod,
             role=stamps.get(names.TASKROLE_NAME, ""),
             index=_number(stamps.get(names.TASK_INDEX)),
@@ -185,22 +185,24 @@ def body(pod: Obj, manifest: Obj) -> Body | None:
             attempt=_number(stamps.get(names.TASK_ATTEMPT_ID)),
             instance=stamps.get(names.TASK_UID, ""),
         )
-    place = _place(name_of(pod), name_of(manifest))
-    return None if place is None else body_from(pod, role=place.role, index=place.index, owned=False)
+    place = _task_ref(name_of(pod), name_of(manifest))
+    return None if place is None else read_pod(pod, role=place.role, index=place.index, owned=False)
 
 
-def anchor(found: Obj, manifest: Obj) -> Anchor:
+def run_owner(found: Obj, manifest: Obj) -> ObservedRunOwner:
     """The ConfigMap found under the anchor's name."""
     stamp = annotations_of(found).get(names.FRAMEWORK_ATTEMPT_ID)
     run = _number(stamp) if stamp is not None else None
-    return Anchor(uid_of(found), owned=is_controlled_by(found, manifest), leaving=is_terminating(found), run=run)
+    return ObservedRunOwner(
+        uid_of(found), owned=is_controlled_by(found, manifest), leaving=is_terminating(found), run=run
+    )
 
 
-def anchor_name(manifest: Obj) -> str:
-    return names.anchor_name(name_of(manifest))
+def run_owner_name(manifest: Obj) -> str:
+    return names.run_owner_name(name_of(manifest))
 
 
-def _place(pod: str, framework: str) -> TaskRef | None:
+def _task_ref(pod: str, framework: str) -> TaskRef | None:
     found = _TASK_NAME.fullmatch(pod.removeprefix(f"{framework}-")) if pod.startswith(f"{framework}-") else None
     return TaskRef(found[1], int(found[2])) if found else None
 

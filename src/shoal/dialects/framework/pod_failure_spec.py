@@ -12,10 +12,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
-from shoal.dialects.framework.completion_codes import CONFLICT, PERMANENT, TRANSIENT, UNRECOGNIZED, nature_of
+from shoal.dialects.framework.completion_codes import CONFLICT, PERMANENT, TRANSIENT, UNRECOGNIZED, failure_class_of
 from shoal.dialects.validation_errors import StrictModel
-from shoal.engine import Nature
-from shoal.engine.policies import ContainerPattern, PodPattern, Rule, Span
+from shoal.engine import FailureClass
+from shoal.engine.policies import ContainerPattern, FailureRule, PodPattern, Span
 from shoal.kube.structural_schema.re2 import BadPattern, Pattern, compiled
 
 RESERVED = (range(-999, 1), range(200, 220))
@@ -45,7 +45,7 @@ class Range(StrictModel):
     max: int | None = None
 
 
-class ContainerFailure(StrictModel):
+class ContainerFailurePattern(StrictModel):
     """What one container of the pod must show; all but the name need a container that terminated."""
 
     name_regex: Expression | None = None
@@ -55,13 +55,13 @@ class ContainerFailure(StrictModel):
     code_range: Range | None = None
 
 
-class PodFailure(StrictModel):
+class PodFailurePattern(StrictModel):
     """What the pod must show: every part that is given."""
 
     name_regex: Expression | None = None
     reason_regex: Expression | None = None
     message_regex: Expression | None = None
-    containers: list[ContainerFailure] = Field(default_factory=list)
+    containers: list[ContainerFailurePattern] = Field(default_factory=list)
 
 
 class FailureType(StrictModel):
@@ -69,27 +69,27 @@ class FailureType(StrictModel):
     attributes: list[Literal["Transient", "Permanent", "Conflict"]] = Field(default_factory=list)
 
 
-class Failure(StrictModel):
+class PodFailureSpec(StrictModel):
     """One entry of the table."""
 
     code: Annotated[int, AfterValidator(_unreserved)]
     phrase: str = ""
     type: FailureType = FailureType()
-    pod_patterns: Annotated[list[PodFailure], Field(min_length=1)]
+    pod_patterns: Annotated[list[PodFailurePattern], Field(min_length=1)]
 
 
-def rules(table: tuple[Failure, ...]) -> tuple[Rule, ...]:
+def rules(table: tuple[PodFailureSpec, ...]) -> tuple[FailureRule, ...]:
     """The ordered rules of the engine: exit codes of the protocol, the table, and whatever is left."""
-    return (*_PROTOCOL, *(_rule(entry) for entry in table), Rule(Nature.UNKNOWN, phrase=UNRECOGNIZED))
+    return (*_PROTOCOL, *(_rule(entry) for entry in table), FailureRule(FailureClass.UNKNOWN, phrase=UNRECOGNIZED))
 
 
-def _rule(entry: Failure) -> Rule:
+def _rule(entry: PodFailureSpec) -> FailureRule:
     attributes = tuple(entry.type.attributes)
     patterns = tuple(_pod_pattern(pattern) for pattern in entry.pod_patterns)
-    return Rule(nature_of(attributes), entry.code, entry.phrase, attributes, patterns)
+    return FailureRule(failure_class_of(attributes), entry.code, entry.phrase, attributes, patterns)
 
 
-def _pod_pattern(pattern: PodFailure) -> PodPattern:
+def _pod_pattern(pattern: PodFailurePattern) -> PodPattern:
     return PodPattern(
         _compiled(pattern.name_regex),
         _compiled(pattern.reason_regex),
@@ -98,7 +98,7 @@ def _pod_pattern(pattern: PodFailure) -> PodPattern:
     )
 
 
-def _container_pattern(pattern: ContainerFailure) -> ContainerPattern:
+def _container_pattern(pattern: ContainerFailurePattern) -> ContainerPattern:
     return ContainerPattern(
         _compiled(pattern.name_regex),
         _compiled(pattern.reason_regex),
@@ -119,10 +119,10 @@ def _span(written: Range | None) -> Span | None:
 _ANYTHING = compiled("(?s).*")
 
 
-def _protocol(code: int, phrase: str, *attributes: str) -> Rule:
+def _protocol(code: int, phrase: str, *attributes: str) -> FailureRule:
     """A container that exits so says itself what its failure means; name and message go into the evidence."""
     container = ContainerPattern(name=_ANYTHING, message=_ANYTHING, code=Span(code, code))
-    return Rule(nature_of(attributes), code, phrase, attributes, (PodPattern(containers=(container,)),))
+    return FailureRule(failure_class_of(attributes), code, phrase, attributes, (PodPattern(containers=(container,)),))
 
 
 _PROTOCOL = (
@@ -180,7 +180,7 @@ def _signals() -> Iterator[dict[str, Any]]:
 _UNEXPECTED = ("UnexpectedAdmissionError", "UnknownReason", "InvalidNodeInfo", "UnexpectedPredicateFailureType")
 _NOT_FOUND = "(?msi)not found|cannot find|no such"
 
-SHIPPED: tuple[dict[str, Any], ...] = (
+DEFAULT_SPEC: tuple[dict[str, Any], ...] = (
     _entry(-1000, "PodEvicted", TRANSIENT, _reason("Evicted")),
     _entry(-1001, "PodNodeLost", TRANSIENT, _reason("NodeLost")),
     _entry(-1002, "PodScheduledToInsufficientResourceNode", TRANSIENT, _reason(r"OutOf\S+")),

@@ -25,7 +25,7 @@ from shoal.kube.validation import validate_create
 from shoal.kube.validation.errors import required
 
 
-def foresee(manifest: Obj) -> list[Cause]:
+def preview_pods(manifest: Obj) -> list[Cause]:
     """Every mistake in the pod templates that `admit` leaves to the moment a pod is made. Bears with any manifest."""
     found: list[Cause] = []
     for index, role in roles_of(manifest):
@@ -34,11 +34,11 @@ def foresee(manifest: Obj) -> list[Cause]:
         if not pod and isinstance(task, dict | None):
             found.append(required(path, "the template of the role's pods"))
         elif isinstance(pod, dict):
-            found += _refusals(pod, path, _stamps(manifest, role))
+            found += _pod_errors(pod, path, _stamps(manifest, role))
     return found
 
 
-def _refusals(template: Obj, path: str, stamps: dict[str, str]) -> Iterator[Cause]:
+def _pod_errors(template: Obj, path: str, stamps: dict[str, str]) -> Iterator[Cause]:
     schema = named("PodTemplateSpec")
     proper = template_fields.canonical(template)
     wrong = list(find_mismatches(schema, proper))
@@ -64,18 +64,18 @@ def _pod(template: Obj, stamps: dict[str, str]) -> Obj:
 def _stamps(manifest: Obj, role: Obj) -> dict[str, str]:
     """What stands in for placeholders. A bad name is told where it is written, not wherever it is used."""
     metadata = manifest.get("metadata") or {}
-    framework, task_role = _sound(metadata.get("name"), "job"), _sound(role.get("name"), "role")
+    framework, task_role = _valid_name(metadata.get("name"), "job"), _valid_name(role.get("name"), "role")
     namespace = metadata.get("namespace")
     values = (
         namespace if isinstance(namespace, str) and namespace else "default",
         framework,
         task_role,
         "0",
-        names.anchor_name(framework),
+        names.run_owner_name(framework),
         names.pod_name(framework, task_role, 0),
     )
     return dict(zip(names.PLACEHOLDERS, values, strict=True))
 
 
-def _sound(name: Any, otherwise: str) -> str:
+def _valid_name(name: Any, otherwise: str) -> str:
     return name if isinstance(name, str) and NAME.fullmatch(name) else otherwise

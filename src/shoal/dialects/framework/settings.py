@@ -14,13 +14,13 @@ from typing import Annotated, Any
 from pydantic import Field, ValidationError, ValidationInfo, field_validator
 
 from shoal.dialects.dialect import SettingsInvalid
-from shoal.dialects.framework.pod_failure_spec import SHIPPED, Failure, rules
+from shoal.dialects.framework.pod_failure_spec import DEFAULT_SPEC, PodFailureSpec, rules
 from shoal.dialects.validation_errors import StrictModel, causes
-from shoal.engine.policies import Rule
+from shoal.engine.policies import FailureRule
 from shoal.kube.errors import Cause
 from shoal.kube.validation.errors import duplicate, invalid
 
-_RIGHT = {
+_EXPECTED = {
     "code": "the completion code of the entry",
     "podPatterns": "at least one pattern of the pods the entry stands for",
 }
@@ -62,7 +62,7 @@ class Snapshots(StrictModel):
     pod: PodSnapshots = PodSnapshots()
 
 
-class Settings(StrictModel):
+class FrameworkSettings(StrictModel):
     kube_api_server_address: str | None = None
     kube_config_file_path: str | None = None
     kube_client_qps: Annotated[float, Field(gt=0, le=10_000, strict=False)] = 80
@@ -76,12 +76,12 @@ class Settings(StrictModel):
     framework_min_retry_delay_sec_for_transient_conflict_failed: Annotated[int, Field(ge=0)] = 60
     framework_max_retry_delay_sec_for_transient_conflict_failed: Annotated[int, Field(ge=0)] = 900
     log_object_snapshot: Snapshots = Snapshots()
-    pod_failure_spec: list[Failure] = Field(
-        default_factory=lambda: [Failure.model_validate(entry) for entry in SHIPPED]
+    pod_failure_spec: list[PodFailureSpec] = Field(
+        default_factory=lambda: [PodFailureSpec.model_validate(entry) for entry in DEFAULT_SPEC]
     )
 
     @cached_property
-    def rules(self) -> tuple[Rule, ...]:
+    def rules(self) -> tuple[FailureRule, ...]:
         """The failure table in the engine's words; made once for all Frameworks."""
         return rules(tuple(self.pod_failure_spec))
 
@@ -98,27 +98,27 @@ class Settings(StrictModel):
         return seconds
 
 
-def settings(written: Mapping[str, Any] | None = None, *, relaxed: bool = False) -> Settings:
+def settings(written: Mapping[str, Any] | None = None, *, relaxed: bool = False) -> FrameworkSettings:
     """The settings a configuration file asks for; `relaxed` allows the short time-outs of tests."""
     found = dict(written or {})
     try:
-        read = Settings.model_validate(found, context={"relaxed": relaxed})
+        read = FrameworkSettings.model_validate(found, context={"relaxed": relaxed})
     except ValidationError as problems:
-        raise SettingsInvalid([*causes(problems, prefix="", right=_RIGHT), *_across(found)]) from None
+        raise SettingsInvalid([*causes(problems, prefix="", right=_EXPECTED), *_across(found)]) from None
     mistakes = [*_across(found), *_delays(read)]
     if mistakes:
         raise SettingsInvalid(mistakes)
     return read
 
 
-def workers(read: Settings) -> int:
+def workers(read: FrameworkSettings) -> int:
     """How many Frameworks are looked at side by side."""
     return read.worker_number
 
 
-def idle_settings(read: Settings) -> dict[str, str]:
+def idle_settings(read: FrameworkSettings) -> dict[str, str]:
     """What a configuration says that has no effect, and why."""
-    fields = Settings.model_fields
+    fields = FrameworkSettings.model_fields
     return {fields[name].alias or name: why for name, why in _IDLE.items() if name in read.model_fields_set}
 
 
@@ -135,7 +135,7 @@ def _across(found: dict[str, Any]) -> list[Cause]:
     ]
 
 
-def _delays(read: Settings) -> list[Cause]:
+def _delays(read: FrameworkSettings) -> list[Cause]:
     low = read.framework_min_retry_delay_sec_for_transient_conflict_failed
     high = read.framework_max_retry_delay_sec_for_transient_conflict_failed
     if high >= low:

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, ValidationError, WithJsonSchema
 
 from shoal.dialects.framework import template_fields, update_rules
-from shoal.dialects.job_limits import LARGEST_JOB, WITHIN_LIMIT, too_many, within_limit
+from shoal.dialects.job_limits import LARGEST_JOB, WITHIN_LIMIT, size_error, within_limit
 from shoal.dialects.validation_errors import Model, causes
 from shoal.kube.errors import Cause
 from shoal.kube.objects import Obj
@@ -30,7 +30,7 @@ PREFIX = re.compile(PREFIX_PATTERN, re.ASCII)
 
 _RETRIES = "-2 retries always, -1 after every failure, 0 never, n at most n times"
 _COUNTS = "-1 or 0 switches the rule off, n asks for n tasks"
-_RIGHT = {
+_EXPECTED = {
     "name": "1 to 63 lower case letters and digits",
     "taskNumber": f"a role has from 0 to {LARGEST_JOB} tasks",
     "maxRetryCount": _RETRIES,
@@ -52,7 +52,7 @@ def _fits_int64(number: int) -> int:
 
 def _is_no_past(seconds: int) -> int:
     if seconds < 0:
-        raise ValueError("must be 0 or more: " + _RIGHT["podGracefulDeletionTimeoutSec"])
+        raise ValueError("must be 0 or more: " + _EXPECTED["podGracefulDeletionTimeoutSec"])
     return seconds
 
 
@@ -97,7 +97,7 @@ class CompletionPolicy(Model):
     ] = -1
 
 
-class Task(Model):
+class FrameworkTask(Model):
     """What every task of the role is made of."""
 
     retry_policy: Annotated[RetryPolicy, Field(description="Whether a task that ended is tried again")] = RetryPolicy()
@@ -126,16 +126,16 @@ class TaskRole(Model):
     framework_attempt_completion_policy: Annotated[
         CompletionPolicy, Field(description="When the tasks of this role decide about the whole attempt")
     ] = CompletionPolicy()
-    task: Annotated[Task, Field(description="What every task of the role is made of")] = Task()
+    task: Annotated[FrameworkTask, Field(description="What every task of the role is made of")] = FrameworkTask()
 
 
 def _is_not_too_large(roles: list[TaskRole]) -> list[TaskRole]:
-    if wrong := too_many(sum(role.task_number for role in roles)):
+    if wrong := size_error(sum(role.task_number for role in roles)):
         raise ValueError(wrong)
     return roles
 
 
-class Spec(Model):
+class FrameworkSpec(Model):
     """What the user wants."""
 
     description: Annotated[str | None, Field(description="A few words for people")] = ""
@@ -165,28 +165,28 @@ class Spec(Model):
     )
 
 
-def spec_of(manifest: Obj) -> Spec:
-    """The spec as a model; raises ValidationError where `spec_mistakes` has something to say."""
-    return Spec.model_validate(manifest.get("spec") or {})
+def spec_of(manifest: Obj) -> FrameworkSpec:
+    """The spec as a model; raises ValidationError where `spec_errors` has something to say."""
+    return FrameworkSpec.model_validate(manifest.get("spec") or {})
 
 
 def admit(manifest: Obj) -> list[Cause]:
     """Every mistake, with its path and what would be right; an empty list lets the manifest in."""
-    return [*_name_problems(manifest.get("metadata") or {}), *spec_mistakes(manifest)]
+    return [*_name_problems(manifest.get("metadata") or {}), *spec_errors(manifest)]
 
 
-def spec_mistakes(manifest: Obj) -> list[Cause]:
+def spec_errors(manifest: Obj) -> list[Cause]:
     """Every mistake of the spec alone."""
     spec = manifest.get("spec")
     found: list[Cause] = []
     try:
-        Spec.model_validate({} if spec is None else spec)
+        FrameworkSpec.model_validate({} if spec is None else spec)
     except ValidationError as problems:
-        found = causes(problems, prefix="spec", right=_RIGHT)
-    return [*found, *_repeated_roles(spec), *_odd_templates(manifest)]
+        found = causes(problems, prefix="spec", right=_EXPECTED)
+    return [*found, *_repeated_roles(spec), *_template_errors(manifest)]
 
 
-def _odd_templates(manifest: Obj) -> Iterator[Cause]:
+def _template_errors(manifest: Obj) -> Iterator[Cause]:
     """Templates no pod can be made of, whatever the API server would say about it: text for a number, and the like."""
     schema = named("PodTemplateSpec")
     for index, task in tasks_of(manifest):

@@ -11,12 +11,12 @@ from uuid import NAMESPACE_URL, uuid5
 
 import msgspec
 
-from shoal.dialects.dialect import LedgerPatch, LedgerUnreadable, Report
+from shoal.dialects.dialect import StatePatch, StateUnreadable, StatusReport
 from shoal.dialects.framework import status_types as wire
-from shoal.dialects.framework.completion_codes import is_final, nature_of
+from shoal.dialects.framework.completion_codes import failure_class_of, is_final
 from shoal.dialects.framework.compression import LARGE_BYTES, TOO_LARGE_BYTES, packed, unpacked
-from shoal.dialects.framework.names import anchor_name, instance_uid, pod_name
-from shoal.dialects.framework.settings import Settings
+from shoal.dialects.framework.names import instance_uid, pod_name, run_owner_name
+from shoal.dialects.framework.settings import FrameworkSettings
 from shoal.dialects.job_limits import MOST_TASKS, stored_seconds
 from shoal.engine import (
     AttemptState,
@@ -42,7 +42,7 @@ _STATES: dict[Stage, wire.State] = {
     Stage.PREPARING: "AttemptPreparing",
     Stage.RUNNING: "AttemptRunning",
     Stage.CLOSING: "AttemptDeletionPending",
-    Stage.ASKED: "AttemptDeletionRequested",
+    Stage.DELETION_REQUESTED: "AttemptDeletionRequested",
     Stage.LEAVING: "AttemptDeleting",
     Stage.OVER: "AttemptCompleted",
     Stage.DONE: "Completed",
@@ -53,16 +53,16 @@ _STAGES = {state: stage for stage, state in _STATES.items()}
 # --- writing -------------------------------------------------------------------------------------------------------
 
 
-def record(job: Job, state: JobState, settings: Settings) -> LedgerPatch:
+def record(job: Job, state: JobState, settings: FrameworkSettings) -> StatePatch:
     """How this ledger is stored. The whole status is replaced, so that nulls stay."""
     compresses = settings.large_framework_compression
     status = packed(status_of(job.name, state), from_bytes=LARGE_BYTES if compresses else TOO_LARGE_BYTES)
-    return LedgerPatch(({"op": "add", "path": "/status", "value": status},), subresource="status")
+    return StatePatch(({"op": "add", "path": "/status", "value": status},), subresource="status")
 
 
-def report(job: Job, state: JobState, observed: Observed, previous: Obj, now: datetime) -> Report:  # noqa: ARG001
+def report(job: Job, state: JobState, observed: Observed, previous: Obj, now: datetime) -> StatusReport:  # noqa: ARG001
     """Nothing: the ledger is the status."""
-    return Report()
+    return StatusReport()
 
 
 def status_of(framework: str, state: JobState) -> Obj:
@@ -76,9 +76,9 @@ def task_status(framework: str, role: str, task: TaskState) -> Obj:
     return made
 
 
-def _status(framework: str, state: JobState) -> wire.Status:
+def _status(framework: str, state: JobState) -> wire.FrameworkStatus:
     run = state.run
-    return wire.Status(
+    return wire.FrameworkStatus(
         start_time=state.stamps.started,
         run_time=state.stamps.ran,
         completion_time=state.stamps.ended,
@@ -90,9 +90,9 @@ def _status(framework: str, state: JobState) -> wire.Status:
             start_time=run.started,
             run_time=run.ran,
             completion_time=run.completed,
-            instance_uid=instance_uid(run.number, run.anchor),
-            config_map_name=anchor_name(framework),
-            config_map_uid=run.anchor,
+            instance_uid=instance_uid(run.number, run.run_owner),
+            config_map_name=run_owner_name(framework),
+            config_map_uid=run.run_owner,
             completion_status=_completion(run.outcome),
             task_role_statuses=[_role(framework, role) for role in state.roles],
         ),
@@ -133,11 +133,11 @@ def _task(framework: str, role: str, task: TaskState) -> wire.TaskStatus:
     )
 
 
-def _completion(outcome: Outcome | None) -> wire.Completion | None:
+def _completion(outcome: Outcome | None) -> wire.CompletionStatus | None:
     if outcome is None:
         return None
     trigger, detail = outcome.trigger, outcome.detail
-    return wire.Completion(
+    return wire.CompletionStatus(
         code=outcome.code,
         phrase=outcome.phrase,
         type=wire.CompletionType("Succeeded" if outcome.is_ok else "Failed", list(outcome.attributes)),
@@ -159,17 +159,17 @@ def restore(manifest: Obj) -> JobState:
     """The ledger a Framework carries; that of a new one where nobody has looked at it yet."""
     try:
         written = unpacked(manifest.get("status"))
-        status = msgspec.convert(written or {}, wire.Status)
+        status = msgspec.convert(written or {}, wire.FrameworkStatus)
         return JobState() if status.start_time is None else _state(status, uid_of(manifest))
     except ValueError as problem:
         where = f"{namespace_of(manifest)}/{name_of(manifest)}"
-        raise LedgerUnreadable(
+        raise StateUnreadable(
             f"the status of Framework {where} was not written by a controller: {problem}. It is left alone; "
             f"delete the Framework and create it again to start over."
         ) from None
 
 
-def _state(status: wire.Status, uid: str) -> JobState:
+def _state(status: wire.FrameworkStatus, uid: str) -> JobState:
     attempt, retries = status.attempt_status, status.retry_policy_status
     tasks = sum(len(role.task_statuses or ()) for role in attempt.task_role_statuses or ())
     if tasks > MOST_TASKS:
@@ -183,7 +183,7 @@ def _state(status: wire.Status, uid: str) -> JobState:
             started=attempt.start_time,
             ran=attempt.run_time,
             completed=attempt.completion_time,
-            anchor=attempt.config_map_uid,
+            run_owner=attempt.config_map_uid,
             intent=None if outcome is None else Intent.END,
             outcome=outcome,
             delay_seconds=stored_seconds(retries.retry_delay_sec),
@@ -197,7 +197,7 @@ def _state(status: wire.Status, uid: str) -> JobState:
 def _role_state(role: wire.TaskRoleStatus, uid: str) -> RoleState:
     return RoleState(
         role.name,
-        role.instance_uid if role.instance_uid is not None else _stand_in(uid, role.name),
+        role.instance_uid if role.instance_uid is not None else _derived_uid(uid, role.name),
         stored_seconds(role.pod_graceful_deletion_timeout_sec),
         tuple(_task_state(task, f"{uid}/{role.name}") for task in role.task_statuses or ()),
     )
@@ -208,7 +208,7 @@ def _task_state(task: wire.TaskStatus, place: str) -> TaskState:
     instance = task.instance_uid
     return TaskState(
         task.index,
-        instance=instance if instance is not None else _stand_in(place, task.index, task.start_time),
+        instance=instance if instance is not None else _derived_uid(place, task.index, task.start_time),
         stage=_STAGES[task.state],
         since=task.transition_time,
         started=task.start_time,
@@ -216,7 +216,7 @@ def _task_state(task: wire.TaskStatus, place: str) -> TaskState:
         completed=task.completion_time,
         dropped=task.deletion_pending,
         charged=task.retry_policy_status.accountable_retried_count,
-        born=attempt.pod_uid is not None,
+        had_pod=attempt.pod_uid is not None,
         attempt=AttemptState(
             number=attempt.id,
             started=attempt.start_time,
@@ -231,18 +231,18 @@ def _task_state(task: wire.TaskStatus, place: str) -> TaskState:
     )
 
 
-def _stand_in(*parts: object) -> str:
+def _derived_uid(*parts: object) -> str:
     """The uid of an instance an older controller did not name: the same each time it is asked for."""
     return str(uuid5(NAMESPACE_URL, "/".join(map(str, parts))))
 
 
-def _outcome(completion: wire.Completion | None) -> Outcome | None:
+def _outcome(completion: wire.CompletionStatus | None) -> Outcome | None:
     if completion is None:
         return None
     kind, trigger, pod = completion.type, completion.trigger, completion.pod
     succeeded, attributes = kind.name == "Succeeded", tuple(kind.attributes or ())
     return Outcome(
-        nature_of(attributes, completion.code, succeeded=succeeded),
+        failure_class_of(attributes, completion.code, succeeded=succeeded),
         code=completion.code,
         phrase=completion.phrase,
         text=completion.diagnostics,

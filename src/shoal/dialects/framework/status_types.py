@@ -25,23 +25,23 @@ State = Literal[
 Moment = Annotated[datetime, Meta(tz=True)]
 
 
-def _on_the_wire(name: str) -> str:
+def _json_name(name: str) -> str:
     first, *rest = name.split("_")
     return first + "".join(word.upper() if word in ("uid", "ip") else word.capitalize() for word in rest)
 
 
-class Wire(Struct, frozen=True, rename=_on_the_wire):
+class StatusRecord(Struct, frozen=True, rename=_json_name):
     """A record of the status; its names in JSON are camelCase."""
 
 
-class CompletionType(Wire, frozen=True):
+class CompletionType(StatusRecord, frozen=True):
     """Succeeded, or Failed with what is known about the failure."""
 
     name: Literal["Succeeded", "Failed"] = "Failed"
     attributes: list[str] | None = []
 
 
-class ContainerCompletion(Wire, frozen=True, omit_defaults=True):
+class ContainerCompletion(StatusRecord, frozen=True, omit_defaults=True):
     """How one container ended."""
 
     name: str
@@ -51,7 +51,7 @@ class ContainerCompletion(Wire, frozen=True, omit_defaults=True):
     signal: int = 0
 
 
-class PodCompletion(Wire, frozen=True, omit_defaults=True):
+class PodCompletion(StatusRecord, frozen=True, omit_defaults=True):
     """What the pod said about its end."""
 
     reason: str = ""
@@ -59,7 +59,7 @@ class PodCompletion(Wire, frozen=True, omit_defaults=True):
     containers: list[ContainerCompletion] = []
 
 
-class CompletionTrigger(Wire, frozen=True):
+class CompletionTrigger(StatusRecord, frozen=True):
     """The task whose end decided about the attempt."""
 
     message: str = ""
@@ -67,7 +67,7 @@ class CompletionTrigger(Wire, frozen=True):
     task_index: int = 0
 
 
-class Completion(Wire, frozen=True):
+class CompletionStatus(StatusRecord, frozen=True):
     """How an attempt ended. Written once."""
 
     code: int = 0
@@ -78,7 +78,7 @@ class Completion(Wire, frozen=True):
     pod: PodCompletion | UnsetType = UNSET
 
 
-class RetryPolicyStatus(Wire, frozen=True):
+class RetryPolicyStatus(StatusRecord, frozen=True):
     """How often it was tried again."""
 
     total_retried_count: int = 0
@@ -88,7 +88,7 @@ class RetryPolicyStatus(Wire, frozen=True):
     )
 
 
-class TaskAttemptStatus(Wire, frozen=True):
+class TaskAttemptStatus(StatusRecord, frozen=True):
     """The current attempt of a task."""
 
     id: int = 0
@@ -101,10 +101,10 @@ class TaskAttemptStatus(Wire, frozen=True):
     pod_node_name: str | None = None
     pod_ip: str | None = None
     pod_host_ip: str | None = None
-    completion_status: Completion | None = None
+    completion_status: CompletionStatus | None = None
 
 
-class TaskStatus(Wire, frozen=True):
+class TaskStatus(StatusRecord, frozen=True):
     """One task of a role."""
 
     index: int = 0
@@ -121,7 +121,7 @@ class TaskStatus(Wire, frozen=True):
     attempt_status: TaskAttemptStatus = TaskAttemptStatus()
 
 
-class TaskRoleStatus(Wire, frozen=True):
+class TaskRoleStatus(StatusRecord, frozen=True):
     """One role of the current attempt."""
 
     name: str = ""
@@ -132,7 +132,7 @@ class TaskRoleStatus(Wire, frozen=True):
     task_statuses: list[TaskStatus] | None = []
 
 
-class AttemptStatus(Wire, frozen=True):
+class AttemptStatus(StatusRecord, frozen=True):
     """The current attempt of the whole Framework."""
 
     id: int = 0
@@ -142,7 +142,7 @@ class AttemptStatus(Wire, frozen=True):
     instance_uid: str | None = None
     config_map_name: str = ""
     config_map_uid: str | None = None
-    completion_status: Completion | None = None
+    completion_status: CompletionStatus | None = None
     task_role_statuses: Annotated[
         list[TaskRoleStatus] | None, Meta(description="null where they are stored compressed")
     ] = None
@@ -152,7 +152,7 @@ class AttemptStatus(Wire, frozen=True):
     ] = UNSET
 
 
-class Status(Wire, frozen=True):
+class FrameworkStatus(StatusRecord, frozen=True):
     """What became of it. Written by the controller only."""
 
     start_time: Moment | None = None

@@ -79,15 +79,15 @@ def canonical(template: Obj) -> Obj:
 def metadata_of(template: Obj) -> Obj:
     """What a template may say about its pods' metadata; all else is the Framework's business or the API server's."""
     written = template.get("metadata") or {}
-    return {name: value for name, value in written.items() if name in _SAID and value}
+    return {name: value for name, value in written.items() if name in _METADATA_FIELDS and value}
 
 
-_SAID = ("labels", "annotations", "ownerReferences", "finalizers")
+_METADATA_FIELDS = ("labels", "annotations", "ownerReferences", "finalizers")
 
 
-def odd_names(template: Obj) -> Iterator[tuple[str, str]]:
+def misspelled_fields(template: Obj) -> Iterator[tuple[str, str]]:
     """The paths of fields in another case, each with its proper name."""
-    yield from _odd(named("PodTemplateSpec"), template, "")
+    yield from _misspelled(named("PodTemplateSpec"), template, "")
 
 
 @lru_cache(maxsize=512)
@@ -121,16 +121,16 @@ def _canonical(schema: Schema | None, value: Any) -> Any:
     return value if same else made
 
 
-def _odd(schema: Schema | None, value: Any, path: str) -> Iterator[tuple[str, str]]:
+def _misspelled(schema: Schema | None, value: Any, path: str) -> Iterator[tuple[str, str]]:
     if schema is None:
         return
     if isinstance(value, list):
         for index, child in enumerate(value):
-            yield from _odd(schema.items, child, f"{path}[{index}]")
+            yield from _misspelled(schema.items, child, f"{path}[{index}]")
     elif isinstance(value, dict):
         for written, child in value.items():
             name = _name(schema, written)
             here = f"{path}.{written}" if path else written
             if name != written:
                 yield here, name
-            yield from _odd(schema.field(name), child, here)
+            yield from _misspelled(schema.field(name), child, here)

@@ -1,8 +1,8 @@
 """What may become of a stored Framework: the ways its executionType cannot go.
 
 Stop is final, and what was started cannot be put back to before its start. The rules stand here once: the definition
-carries them in CEL, for API servers that know nothing else of Frameworks, and `mistakes` says the same where a program
-of ours is asked.
+carries them in CEL, for API servers that know nothing else of Frameworks, and `transition_errors` says the same where a
+program of ours is asked.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from shoal.kube.objects import Obj, at_path
 from shoal.kube.validation.errors import forbidden
 
 _PATH = "spec.executionType"
-_UNSAID = "Start"
+_DEFAULT = "Start"
 
 
 @dataclass(frozen=True, slots=True)
-class Barred:
+class ForbiddenTransition:
     """A step that is refused, and why."""
 
     before: str
@@ -27,24 +27,28 @@ class Barred:
 
 
 _STOPPED = "a Framework that was stopped stays stopped; delete it and create it again to run it again"
-BARRED = (
-    Barred("Stop", "Start", _STOPPED),
-    Barred("Stop", "Create", _STOPPED),
-    Barred("Start", "Create", "a Framework that was started keeps running; Stop ends it"),
+FORBIDDEN_TRANSITIONS = (
+    ForbiddenTransition("Stop", "Start", _STOPPED),
+    ForbiddenTransition("Stop", "Create", _STOPPED),
+    ForbiddenTransition("Start", "Create", "a Framework that was started keeps running; Stop ends it"),
 )
 
 
 def rules() -> list[Obj]:
     """For the definition's executionType. An API server asks them when the field changes, and never of a new object."""
-    reasons = dict.fromkeys(barred.why for barred in BARRED)
+    reasons = dict.fromkeys(barred.why for barred in FORBIDDEN_TRANSITIONS)
     return [{"rule": _rule(why), "message": why, "reason": "FieldValueForbidden"} for why in reasons]
 
 
 def _rule(why: str) -> str:
-    steps = (f"(oldSelf == '{each.before}' && self == '{each.after}')" for each in BARRED if each.why == why)
+    steps = (
+        f"(oldSelf == '{each.before}' && self == '{each.after}')" for each in FORBIDDEN_TRANSITIONS if each.why == why
+    )
     return f"!({' || '.join(steps)})"
 
 
-def mistakes(manifest: Obj, old: Obj) -> list[Cause]:
-    before, after = (at_path(obj, "spec", "executionType", default=_UNSAID) for obj in (old, manifest))
-    return [forbidden(_PATH, each.why) for each in BARRED if (each.before, each.after) == (before, after)]
+def transition_errors(manifest: Obj, old: Obj) -> list[Cause]:
+    before, after = (at_path(obj, "spec", "executionType", default=_DEFAULT) for obj in (old, manifest))
+    return [
+        forbidden(_PATH, each.why) for each in FORBIDDEN_TRANSITIONS if (each.before, each.after) == (before, after)
+    ]

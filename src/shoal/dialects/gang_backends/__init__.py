@@ -35,7 +35,7 @@ def backend(name: str, *, scheduler: str = "", version: str = "") -> Backend:
     return _MAKERS[name](scheduler, version)
 
 
-def remembered(label: str) -> Backend | None:
+def backend_by_label(label: str) -> Backend | None:
     """The backend a job was handed to, by what was written on the job; None where nobody knows that name."""
     name, _, version = label.partition("/")
     known = {"kueue": kueue.VERSIONS, "native": native.VERSIONS}.get(name)

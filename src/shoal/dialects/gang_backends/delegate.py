@@ -16,11 +16,23 @@ from typing import Any
 
 from msgspec.structs import replace as with_fields
 
-from shoal.dialects.dialect import Dialect, Kin, LedgerPatch, ManifestInvalid, Relative, Settings
-from shoal.dialects.gang_backends import backend, remembered
+from shoal.dialects.dialect import Dialect, DialectSettings, ManifestInvalid, ObservedChild, OwnedObjects, StatePatch
+from shoal.dialects.gang_backends import backend, backend_by_label
 from shoal.dialects.gang_backends.backend import Backend
-from shoal.dialects.gang_backends.gang import Gang
-from shoal.engine import Action, Apply, CompanionRef, Create, Group, GroupRef, Happening, Job, JobState, Seen, TaskRef
+from shoal.dialects.gang_backends.gang import GangSpec
+from shoal.engine import (
+    Action,
+    Apply,
+    Create,
+    EventType,
+    GroupRef,
+    Job,
+    JobState,
+    ObservedGroup,
+    ObservedObject,
+    OwnedObjectRef,
+    TaskRef,
+)
 from shoal.engine.policies import Gate, GroupGate, Reaction
 from shoal.kube.errors import Cause
 from shoal.kube.kinds import Kind
@@ -35,61 +47,61 @@ _OURS = "shoal.dev/"  # on a job: what we remember there ourselves
 _MOST_KNOWN = 1_000
 
 
-def handed(dialect: Dialect, backend: Backend) -> Dialect:
+def with_backend(dialect: Dialect, backend: Backend) -> Dialect:
     """The language with its gangs handed over; a language without gangs as it is."""
-    kin = dialect.kin
-    if kin is None or kin.gangs is None:
+    owned = dialect.owned_objects
+    if owned is None or owned.gangs is None:
         return dialect
-    gangs = _Gangs(kin, backend)
-    if backend.kind != kin.group:
+    gangs = _GangCache(owned, backend)
+    if backend.kind != owned.group:
         # Its queues are another scheduler's, and nothing that is there says whether a job may enter them.
-        dialect = replace(dialect, admit_among=None, neighbours=())
+        dialect = replace(dialect, validate_in_cluster=None, validated_against=())
     return replace(
         dialect,
-        kin=_kin(kin, backend, gangs),
+        owned_objects=_owned_objects(owned, backend, gangs),
         read=partial(_read, dialect, backend, gangs),
-        render=partial(_render, dialect, backend, gangs),
+        build_pod=partial(_build_pod, dialect, backend, gangs),
         record=partial(_record, dialect, backend),
     )
 
 
 def has_gangs(dialect: Dialect) -> bool:
-    return dialect.kin is not None and dialect.kin.gangs is not None
+    return dialect.owned_objects is not None and dialect.owned_objects.gangs is not None
 
 
 def without_groups(dialect: Dialect) -> Dialect:
     """The language with nobody told of its gangs: what it needs in any case."""
-    return handed(dialect, backend("none"))
+    return with_backend(dialect, backend("none"))
 
 
-def as_recorded(dialect: Dialect, manifest: Obj) -> Dialect:
+def with_recorded_backend(dialect: Dialect, manifest: Obj) -> Dialect:
     """The language as the operator of this job speaks it, for those who only look."""
-    found = remembered(annotations_of(manifest).get(RECORDED) or "")
-    return dialect if found is None else handed(dialect, found)
+    found = backend_by_label(annotations_of(manifest).get(RECORDED) or "")
+    return dialect if found is None else with_backend(dialect, found)
 
 
-def left_out(group: Obj) -> str:
+def unsupported_features(group: Obj) -> str:
     """What of the gang its scheduler could not be told, as a list for people."""
     return annotations_of(group).get(LEFT_OUT, "")
 
 
-class _Gangs:
+class _GangCache:
     """What jobs ask for, kept by what they are read from: every pod of a job asks for the same."""
 
-    def __init__(self, kin: Kin, backend: Backend) -> None:
-        assert kin.gangs is not None
-        self._gangs = kin.gangs
+    def __init__(self, owned: OwnedObjects, backend: Backend) -> None:
+        assert owned.gangs is not None
+        self._gangs = owned.gangs
         self._longest_name = backend.longest_name
-        self._known: dict[tuple[object, ...], Mapping[str, Gang]] = {}
-        self._last: tuple[Obj, Mapping[str, Gang]] = ({}, {})
+        self._known: dict[tuple[object, ...], Mapping[str, GangSpec]] = {}
+        self._last: tuple[Obj, Mapping[str, GangSpec]] = ({}, {})
 
-    def of(self, manifest: Obj) -> Mapping[str, Gang]:
+    def of(self, manifest: Obj) -> Mapping[str, GangSpec]:
         """Thousands of pods in a row are dressed from one and the same manifest, which nobody changes."""
         if manifest is not self._last[0]:
             self._last = (manifest, self._recall(manifest))
         return self._last[1]
 
-    def _recall(self, manifest: Obj) -> Mapping[str, Gang]:
+    def _recall(self, manifest: Obj) -> Mapping[str, GangSpec]:
         generation = manifest["metadata"].get("generation")
         if generation is None:
             return self._read(manifest)
@@ -101,7 +113,7 @@ class _Gangs:
             self._known[version] = self._read(manifest)
         return self._known[version]
 
-    def _read(self, manifest: Obj) -> Mapping[str, Gang]:
+    def _read(self, manifest: Obj) -> Mapping[str, GangSpec]:
         limit = self._longest_name
         return {key: replace(gang, name=_fitting(gang.name, limit)) for key, gang in self._gangs(manifest).items()}
 
@@ -113,12 +125,12 @@ def _fitting(name: str, limit: int) -> str:
     return f"{name[: limit - 9].rstrip('-.')}-{blake2b(name.encode(), digest_size=4).hexdigest()}"
 
 
-def digest_of(backend: Backend, gang: Gang) -> str:
-    told = {**backend.spec(gang), **({ELASTIC: True} if backend.asks and gang.is_elastic else {})}
+def digest_of(backend: Backend, gang: GangSpec) -> str:
+    told = {**backend.spec(gang), **({ELASTIC: True} if backend.requests_shrink and gang.is_elastic else {})}
     return blake2b(json.dumps(told, sort_keys=True).encode(), digest_size=8).hexdigest()
 
 
-def _name(backend: Backend, gang: Gang) -> str:
+def _name(backend: Backend, gang: GangSpec) -> str:
     """Where each size is an object of its own, its name says which."""
     return f"{gang.name}-{digest_of(backend, gang)[:8]}" if backend.is_sliced else gang.name
 
@@ -126,46 +138,52 @@ def _name(backend: Backend, gang: Gang) -> str:
 # --- the job and its pods ------------------------------------------------------------------------------------------
 
 
-def _read(dialect: Dialect, backend: Backend, gangs: _Gangs, manifest: Obj, settings: Settings) -> Job | None:
+def _read(
+    dialect: Dialect, backend: Backend, gangs: _GangCache, manifest: Obj, settings: DialectSettings
+) -> Job | None:
     job = dialect.read(manifest, settings)
     if job is None:
         return None
     wanted = gangs.of(manifest)
-    refusals = [why for gang in wanted.values() if (why := backend.refuses(gang))]
+    refusals = [why for gang in wanted.values() if (why := backend.rejection_reason(gang))]
     if refusals:
         raise ManifestInvalid([Cause("FieldValueForbidden", why, "spec") for why in refusals])
     policies = job.policies
     if backend.evicts:
         # In front: a policy for all events speaks of what befalls its pods, and a place taken back costs nothing.
-        again = Reaction(Action.RESTART_RUN, frozenset({Happening.GROUP_EVICTED}), charged=False)
+        again = Reaction(Action.RESTART_RUN, frozenset({EventType.GROUP_EVICTED}), charged=False)
         policies = replace(policies, reactions=(again, *policies.reactions))
     return replace(job, policies=replace(policies, gates=tuple(_gates(policies.gates, backend, wanted))))
 
 
-def _gates(gates: Iterable[Gate], backend: Backend, gangs: Mapping[str, Gang]) -> Iterator[Gate]:
+def _gates(gates: Iterable[Gate], backend: Backend, gangs: Mapping[str, GangSpec]) -> Iterator[Gate]:
     for gate in gates:
         if not isinstance(gate, GroupGate):
             yield gate
         elif backend.kind is not None:
             plans = tuple(
-                replace(plan, digest=digest_of(backend, gangs[plan.key]), gives=plan.gives if backend.asks else None)
+                replace(
+                    plan,
+                    digest=digest_of(backend, gangs[plan.key]),
+                    reclaim_limits=plan.reclaim_limits if backend.requests_shrink else None,
+                )
                 for plan in gate.groups
             )
-            yield replace(gate, groups=plans, opens=backend.opens, follows=backend.follows)
+            yield replace(gate, groups=plans, opens_when=backend.opens_when, follows=backend.follows)
 
 
-def _render(dialect: Dialect, backend: Backend, gangs: _Gangs, manifest: Obj, create: Create) -> Obj:
-    pod = dialect.render(manifest, create)
+def _build_pod(dialect: Dialect, backend: Backend, gangs: _GangCache, manifest: Obj, create: Create) -> Obj:
+    pod = dialect.build_pod(manifest, create)
     pod["metadata"].get("annotations", {}).pop(GROUP_NAME, None)
     ref = create.target
     assert isinstance(ref, TaskRef)
     gang = next((each for each in gangs.of(manifest).values() if each.has(ref.role)), None)
     if gang is not None:
-        backend.join(pod, gang)
+        backend.add_pod(pod, gang)
     return pod
 
 
-def _record(dialect: Dialect, backend: Backend, job: Job, state: JobState, settings: Settings) -> LedgerPatch:
+def _record(dialect: Dialect, backend: Backend, job: Job, state: JobState, settings: DialectSettings) -> StatePatch:
     """Beside the ledger, where that is an annotation too: whoever looks at the job knows whom to ask for its gang."""
     made = dialect.record(job, state, settings)
     if not made.annotations:
@@ -176,87 +194,93 @@ def _record(dialect: Dialect, backend: Backend, job: Job, state: JobState, setti
 # --- the group -----------------------------------------------------------------------------------------------------
 
 
-def _kin(kin: Kin, backend: Backend, gangs: _Gangs) -> Kin:
-    children = tuple(child for child in kin.children if child.kind != kin.group)
+def _owned_objects(owned: OwnedObjects, backend: Backend, gangs: _GangCache) -> OwnedObjects:
+    children = tuple(child for child in owned.children if child.kind != owned.group)
     if backend.kind is not None:
         children = (
-            *(replace(child, kind=backend.kind) for child in kin.children if child.kind == kin.group),
+            *(replace(child, kind=backend.kind) for child in owned.children if child.kind == owned.group),
             *children,
         )
     return replace(
-        kin,
+        owned,
         children=children,
-        dress=partial(_dress, kin, backend, gangs),
-        place=partial(_place, kin, backend, gangs),
-        recognise=partial(_recognise, kin, backend),
-        definitions=partial(_definitions, kin, backend),
-        group=backend.kind or kin.group,
-        waits=lambda group: backend.standing(group).why.rstrip("."),
-        among=partial(_among, backend, gangs) if backend.is_sliced else None,
-        looks=backend.looks,
-        answer=backend.answer,
-        succeed=partial(_succeed, backend) if backend.is_sliced else None,
+        build_object=partial(_build_object, owned, backend, gangs),
+        locate_object=partial(_locate_object, owned, backend, gangs),
+        observe_child=partial(_observe_child, owned, backend),
+        definitions=partial(_definitions, owned, backend),
+        group=backend.kind or owned.group,
+        pending_reason=lambda group: backend.status_of(group).message.rstrip("."),
+        select_groups=partial(_select_groups, backend, gangs) if backend.is_sliced else None,
+        cluster_lookups=backend.cluster_lookups,
+        acknowledge_pods=backend.acknowledge_pods,
+        replace_group=partial(_replace_group, backend) if backend.is_sliced else None,
     )
 
 
-def _dress(kin: Kin, backend: Backend, gangs: _Gangs, manifest: Obj, apply: Apply, is_new: bool) -> Obj:
-    made = kin.dress(manifest, apply, is_new)
+def _build_object(
+    owned: OwnedObjects, backend: Backend, gangs: _GangCache, manifest: Obj, apply: Apply, is_new: bool
+) -> Obj:
+    made = owned.build_object(manifest, apply, is_new)
     if not isinstance(apply.target, GroupRef):
         return made
     assert backend.kind is not None
     gang = gangs.of(manifest)[apply.target.key]
-    unsaid = ", nor ".join(backend.leaves_out(gang))
-    notes = {**annotations_of(made), **backend.notes, **({LEFT_OUT: unsaid} if unsaid else {})}
-    if not backend.asks:
+    unsaid = ", nor ".join(backend.unsupported_fields(gang))
+    notes = {**annotations_of(made), **backend.group_annotations, **({LEFT_OUT: unsaid} if unsaid else {})}
+    if not backend.requests_shrink:
         notes.pop(ELASTIC, None)  # whom it evicts, and when, is that scheduler's own affair
     metadata = {**made["metadata"], "name": _name(backend, gang), "annotations": notes}
     kind = backend.kind
     return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, "spec": backend.spec(gang)}
 
 
-def _place(kin: Kin, backend: Backend, gangs: _Gangs, manifest: Obj, target: Any) -> tuple[Kind, str]:
+def _locate_object(
+    owned: OwnedObjects, backend: Backend, gangs: _GangCache, manifest: Obj, target: Any
+) -> tuple[Kind, str]:
     if isinstance(target, GroupRef) and backend.kind is not None:
         return backend.kind, _name(backend, gangs.of(manifest)[target.key])
-    if isinstance(target, CompanionRef) and target.name.startswith(_SLICE) and backend.kind is not None:
+    if isinstance(target, OwnedObjectRef) and target.name.startswith(_SLICE) and backend.kind is not None:
         key, _, digest = target.name.removeprefix(_SLICE).rpartition(":")
         return backend.kind, f"{gangs.of(manifest)[key].name}-{digest[:8]}"
-    return kin.place(manifest, target)
+    return owned.locate_object(manifest, target)
 
 
-def _recognise(kin: Kin, backend: Backend, obj: Obj, manifest: Obj) -> Relative | None:
-    found = kin.recognise(obj, manifest)
-    if found is None or not isinstance(found[1], Group) or not isinstance(found[0], GroupRef):
+def _observe_child(owned: OwnedObjects, backend: Backend, obj: Obj, manifest: Obj) -> ObservedChild | None:
+    found = owned.observe_child(obj, manifest)
+    if found is None or not isinstance(found[1], ObservedGroup) or not isinstance(found[0], GroupRef):
         return found
-    seen = backend.standing(obj)
-    return found[0], with_fields(found[1], admitted=seen.admitted, unknown=seen.broken, evicted=seen.evicted)
+    seen = backend.status_of(obj)
+    return found[0], with_fields(found[1], admitted=seen.admitted, unknown=seen.partially_placed, evicted=seen.evicted)
 
 
-def _definitions(kin: Kin, backend: Backend) -> tuple[Obj, ...]:
+def _definitions(owned: OwnedObjects, backend: Backend) -> tuple[Obj, ...]:
     """The kinds of somebody else's scheduler are its own to define."""
-    return tuple(each for each in kin.definitions() if backend.kind == POD_GROUP or kinds_of(each)[0] != POD_GROUP)
+    return tuple(each for each in owned.definitions() if backend.kind == POD_GROUP or kinds_of(each)[0] != POD_GROUP)
 
 
 # --- groups that take over from each other -------------------------------------------------------------------------
 
 
-def _among(backend: Backend, gangs: _Gangs, found: Sequence[Relative], manifest: Obj) -> list[Relative]:
+def _select_groups(
+    backend: Backend, gangs: _GangCache, found: Sequence[ObservedChild], manifest: Obj
+) -> list[ObservedChild]:
     """Of several objects for one gang: the granted one stands for it until another of the right size is granted too.
 
     Then the older ones are companions nobody wants, and go. Meanwhile nobody new is made.
     """
-    kept: list[Relative] = [each for each in found if not isinstance(each[1], Group)]
+    kept: list[ObservedChild] = [each for each in found if not isinstance(each[1], ObservedGroup)]
     wanted = gangs.of(manifest)
-    by_key: dict[str, list[Group]] = {}
+    by_key: dict[str, list[ObservedGroup]] = {}
     for _, seen in found:
-        if isinstance(seen, Group):
+        if isinstance(seen, ObservedGroup):
             by_key.setdefault(seen.key, []).append(seen)
     for key, groups in by_key.items():
         digest = digest_of(backend, wanted[key]) if key in wanted else ""
-        kept += _settled(key, groups, digest)
+        kept += _current_group(key, groups, digest)
     return kept
 
 
-def _settled(key: str, groups: list[Group], digest: str) -> Iterator[Relative]:
+def _current_group(key: str, groups: list[ObservedGroup], digest: str) -> Iterator[ObservedChild]:
     fresh = next((group for group in groups if group.digest == digest), None)
     older = [group for group in groups if group is not fresh]
     granted = next((group for group in older if group.admitted or group.evicted), None)
@@ -269,12 +293,12 @@ def _settled(key: str, groups: list[Group], digest: str) -> Iterator[Relative]:
     yield GroupRef(key), standing
     for group in older:
         if group.uid != standing.uid:
-            seen = Seen(group.uid, group.digest, leaving=group.leaving, owned=group.owned)
-            yield CompanionRef(f"{_SLICE}{key}:{group.digest}"), seen
+            seen = ObservedObject(group.uid, group.digest, leaving=group.leaving, owned=group.owned)
+            yield OwnedObjectRef(f"{_SLICE}{key}:{group.digest}"), seen
 
 
-def _succeed(backend: Backend, made: Obj, others: Iterable[Obj]) -> None:
+def _replace_group(backend: Backend, made: Obj, others: Iterable[Obj]) -> None:
     """Name the granted one that a new object takes over from."""
-    before = [obj for obj in others if backend.standing(obj).admitted]
+    before = [obj for obj in others if backend.status_of(obj).admitted]
     if before:
-        made["metadata"]["annotations"][backend.takes_over] = f"{namespace_of(before[0])}/{name_of(before[0])}"
+        made["metadata"]["annotations"][backend.replaces_annotation] = f"{namespace_of(before[0])}/{name_of(before[0])}"

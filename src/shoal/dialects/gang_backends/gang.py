@@ -13,7 +13,7 @@ from shoal.kube.objects import Obj
 
 
 @dataclass(frozen=True, slots=True)
-class Topology:
+class GangTopology:
     """How near to each other the members have to be; `tier` or its name limits how far apart, small is near."""
 
     hard: bool = True
@@ -22,45 +22,45 @@ class Topology:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class GangRole:
     """The members of one role: so many, and of those so many at least."""
 
     role: str
     size: int
-    least: int
+    minimum: int
     template: Obj = field(default_factory=dict)
     partition_size: int = 0  # members that belong together within the role; 0: no such cut
-    least_partitions: int = 0
-    partition_topology: Topology | None = None
+    min_partitions: int = 0
+    partition_topology: GangTopology | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Gang:
-    """Placed together or not at all, up to `least`; whoever comes beyond that is placed one by one."""
+class GangSpec:
+    """Placed together or not at all, up to `minimum`; whoever comes beyond that is placed one by one."""
 
     name: str  # of the object that stands for it
-    least: int
-    parts: tuple[Part, ...]
+    minimum: int
+    roles: tuple[GangRole, ...]
     queue: str = ""
     priority_class: str = ""
-    least_resources: Mapping[str, str] | None = None  # of the smallest set that may run; None: room is not asked for
-    least_limits: Mapping[str, str] = field(default_factory=dict)  # of the same set: the limits of its containers
-    patience_seconds: int | None = None  # how long members that have a place may hold it for the others
-    topology: Topology | None = None
+    min_resources: Mapping[str, str] | None = None  # of the smallest set that may run; None: room is not asked for
+    min_limits: Mapping[str, str] = field(default_factory=dict)  # of the same set: the limits of its containers
+    schedule_timeout_seconds: int | None = None  # how long members that have a place may hold it for the others
+    topology: GangTopology | None = None
     labels: Mapping[str, str] = field(default_factory=dict)  # of the job
 
     def has(self, role: str) -> bool:
-        return any(part.role == role for part in self.parts)
+        return any(part.role == role for part in self.roles)
 
     @property
     def is_elastic(self) -> bool:
         """Whether it has members that it can do without. Of partitions nobody can be spared alone."""
-        return sum(part.size for part in self.parts) > self.least and not any(
-            part.partition_size for part in self.parts
+        return sum(part.size for part in self.roles) > self.minimum and not any(
+            part.partition_size for part in self.roles
         )
 
     @property
-    def least_of_roles(self) -> Mapping[str, int]:
+    def role_minimums(self) -> Mapping[str, int]:
         """The minima that count: where the roles ask for more than the whole, they are not meant at once."""
-        minima = {part.role: part.least for part in self.parts}
-        return minima if sum(minima.values()) <= self.least else {}
+        minima = {part.role: part.minimum for part in self.roles}
+        return minima if sum(minima.values()) <= self.minimum else {}

@@ -14,8 +14,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from shoal.dialects.gang_backends.backend import Backend, Looks, Sight, Standing, told, use_scheduler
-from shoal.dialects.gang_backends.gang import Gang, Part
+from shoal.dialects.gang_backends.backend import (
+    Backend,
+    ClusterLookups,
+    ClusterObjects,
+    GangStatus,
+    condition_message,
+    use_scheduler,
+)
+from shoal.dialects.gang_backends.gang import GangRole, GangSpec
 from shoal.engine.policies import Opens
 from shoal.kube.conditions import is_true
 from shoal.kube.kinds import PRIORITY_CLASS, Kind
@@ -35,14 +42,14 @@ def workload(version: str) -> Kind:
     return Kind(GROUP, version, "Workload", "workloads", subresources=frozenset({"status"}))
 
 
-def spec(gang: Gang) -> Obj:
+def spec(gang: GangSpec) -> Obj:
     return {
         "queueName": gang.labels.get(LOCAL_QUEUE_LABEL) or gang.queue,
-        "podSets": [_pod_set(part, gang.priority_class) for part in gang.parts if part.size],
+        "podSets": [_pod_set(part, gang.priority_class) for part in gang.roles if part.size],
     }
 
 
-def _pod_set(part: Part, priority_class: str) -> Obj:
+def _pod_set(part: GangRole, priority_class: str) -> Obj:
     """Only what counts for admission; of a template's metadata Kueue takes labels and annotations alone."""
     written = part.template.get("metadata") or {}
     kept = {key: clone(written[key]) for key in ("labels", "annotations") if written.get(key)}
@@ -52,31 +59,33 @@ def _pod_set(part: Part, priority_class: str) -> Obj:
     return {"name": part.role, "count": part.size, "template": template | ({"metadata": kept} if kept else {})}
 
 
-def standing(obj: Obj) -> Standing:
+def gang_status(obj: Obj) -> GangStatus:
     if is_true(obj, "Evicted"):
-        return Standing(evicted=True, why=told(obj, "Evicted"))
+        return GangStatus(evicted=True, message=condition_message(obj, "Evicted"))
     if is_true(obj, "Admitted"):
-        return Standing(admitted=True)
+        return GangStatus(admitted=True)
     if is_true(obj, "QuotaReserved"):
-        return Standing(why=told(obj, "Admitted") or "its quota is reserved, and checks are under way")
-    return Standing(why=told(obj, "QuotaReserved") or "Kueue has not looked at it yet")
+        return GangStatus(
+            message=condition_message(obj, "Admitted") or "its quota is reserved, and checks are under way"
+        )
+    return GangStatus(message=condition_message(obj, "QuotaReserved") or "Kueue has not looked at it yet")
 
 
-def refuses(gang: Gang) -> str:
-    count = sum(1 for part in gang.parts if part.size)
+def rejection_reason(gang: GangSpec) -> str:
+    count = sum(1 for part in gang.roles if part.size)
     if count > MOST_SETS:
         return f"Kueue takes at most {MOST_SETS} kinds of pods in one gang, and this one has {count}: join some of them"
     return ""
 
 
-def leaves_out(gang: Gang) -> tuple[str, ...]:
-    return tuple(_unsaid(gang))
+def unsupported_fields(gang: GangSpec) -> tuple[str, ...]:
+    return tuple(_unsupported(gang))
 
 
-def _unsaid(gang: Gang) -> Iterator[str]:
-    if gang.least < sum(part.size for part in gang.parts):
+def _unsupported(gang: GangSpec) -> Iterator[str]:
+    if gang.minimum < sum(part.size for part in gang.roles):
         yield "that fewer pods would do: it waits for the quota of all"
-    if gang.topology is not None or any(part.partition_size for part in gang.parts):
+    if gang.topology is not None or any(part.partition_size for part in gang.roles):
         yield "how near to each other its pods have to be"
 
 
@@ -87,7 +96,7 @@ def flavor(version: str) -> Kind:
     return Kind(GROUP, version, "ResourceFlavor", "resourceflavors", namespaced=False)
 
 
-def _looks(version: str) -> Looks:
+def _cluster_lookups(version: str) -> ClusterLookups:
     kind = flavor(version)
 
     def at(obj: Obj) -> tuple[tuple[Kind, str], ...]:
@@ -97,7 +106,7 @@ def _looks(version: str) -> Looks:
             return tuple((kind, name) for name in dict.fromkeys(named))
         return tuple((PRIORITY_CLASS, name) for name in _classes(obj)[:1])
 
-    def fit(pod: Obj, role: str, obj: Obj, sight: Sight) -> None:
+    def fit(pod: Obj, role: str, obj: Obj, sight: ClusterObjects) -> None:
         for given in _assignments(obj):
             if given.get("name") == role:
                 names = dict.fromkeys((given.get("flavors") or {}).values())
@@ -109,7 +118,7 @@ def _looks(version: str) -> Looks:
                 if update.get("name") == role:
                     _add(pod, update)
 
-    return Looks((kind, PRIORITY_CLASS), at, _complete, fit)
+    return ClusterLookups((kind, PRIORITY_CLASS), at, _set_priority, fit)
 
 
 def _assignments(obj: Obj) -> list[Obj]:
@@ -122,7 +131,7 @@ def _classes(obj: Obj) -> list[str]:
     return list(dict.fromkeys(name for name in named if name))
 
 
-def _complete(made: Obj, sight: Sight) -> None:
+def _set_priority(made: Obj, sight: ClusterObjects) -> None:
     """Kueue orders by a number, and leaves it to whoever makes a Workload to find it: that of the first class named."""
     for name in _classes(made)[:1]:
         made["spec"]["priority"] = sight[PRIORITY_CLASS, name].get("value", 0)
@@ -139,7 +148,7 @@ def _add(pod: Obj, more: Obj) -> None:
         spec["tolerations"] = [*known, *(each for each in more["tolerations"] if each not in known)]
 
 
-def answer(obj: Obj, are_up: bool, now: str) -> Obj | None:
+def acknowledge_pods(obj: Obj, are_up: bool, now: str) -> Obj | None:
     """Kueue may be set up to take quota back from gangs whose pods do not come up; None where it knows already."""
     if not is_true(obj, "Admitted") or is_true(obj, "Evicted") or is_true(obj, READY) == are_up:
         return None
@@ -151,11 +160,11 @@ def answer(obj: Obj, are_up: bool, now: str) -> Obj | None:
 def kueue(scheduler: str = "", version: str = "") -> Backend:
     spoken = version or VERSIONS[0]
 
-    def join(pod: Obj, _: Gang) -> None:
+    def join(pod: Obj, _: GangSpec) -> None:
         use_scheduler(pod, scheduler)
 
     return Backend(
-        "kueue", scheduler, workload(spoken), spec, standing, join,
-        opens=Opens.ADMITTED, takes_over=TAKES_OVER, evicts=True, notes={ELASTIC_JOB: "true"},
-        looks=_looks(spoken), answer=answer, refuses=refuses, leaves_out=leaves_out,
+        "kueue", scheduler, workload(spoken), spec, gang_status, join,
+        opens_when=Opens.ADMITTED, replaces_annotation=TAKES_OVER, evicts=True, group_annotations={ELASTIC_JOB: "true"},
+        cluster_lookups=_cluster_lookups(spoken), acknowledge_pods=acknowledge_pods, rejection_reason=rejection_reason, unsupported_fields=unsupported_fields,
     )  # fmt: skip

@@ -7,9 +7,9 @@ placed one by one. Since v1beta1 the minimum follows.
 
 from __future__ import annotations
 
-from shoal.dialects.gang_backends.backend import Backend, Standing, share_priority, told, use_scheduler
-from shoal.dialects.gang_backends.coscheduling import leaves_out
-from shoal.dialects.gang_backends.gang import Gang
+from shoal.dialects.gang_backends.backend import Backend, GangStatus, condition_message, share_priority, use_scheduler
+from shoal.dialects.gang_backends.coscheduling import unsupported_fields
+from shoal.dialects.gang_backends.gang import GangSpec
 from shoal.kube.conditions import is_true
 from shoal.kube.kinds import Kind
 from shoal.kube.objects import Obj
@@ -23,27 +23,27 @@ def pod_group(version: str) -> Kind:
     return Kind(GROUP, version, "PodGroup", "podgroups", subresources=frozenset({"status"}))
 
 
-def spec(gang: Gang) -> Obj:
-    if gang.least < 1:
+def spec(gang: GangSpec) -> Obj:
+    if gang.minimum < 1:
         return {"schedulingPolicy": {"basic": {}}}
-    return {"schedulingPolicy": {"gang": {"minCount": gang.least}}}
+    return {"schedulingPolicy": {"gang": {"minCount": gang.minimum}}}
 
 
 def native(scheduler: str = "", version: str = "") -> Backend:
     spoken = version or VERSIONS[0]
 
-    def standing(group: Obj) -> Standing:
+    def standing(group: Obj) -> GangStatus:
         condition = _CONDITIONS[spoken]
         if is_true(group, condition):
-            return Standing(admitted=True)
-        return Standing(why=told(group, condition) or "its scheduler has not looked at it yet")
+            return GangStatus(admitted=True)
+        return GangStatus(message=condition_message(group, condition) or "its scheduler has not looked at it yet")
 
-    def join(pod: Obj, gang: Gang) -> None:
+    def join(pod: Obj, gang: GangSpec) -> None:
         pod["spec"]["schedulingGroup"] = {"podGroupName": gang.name}
         use_scheduler(pod, scheduler)
         share_priority(pod, gang)
 
     return Backend(
         "native", scheduler, pod_group(spoken), spec, standing, join,
-        follows=spoken != "v1alpha2", leaves_out=leaves_out,
+        follows=spoken != "v1alpha2", unsupported_fields=unsupported_fields,
     )  # fmt: skip

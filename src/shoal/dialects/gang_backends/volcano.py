@@ -5,8 +5,8 @@ A group is let in before any of its pods is made (`Inqueue`), and pods name thei
 
 from __future__ import annotations
 
-from shoal.dialects.gang_backends.backend import Backend, Standing, told, use_scheduler
-from shoal.dialects.gang_backends.gang import Gang, Part, Topology
+from shoal.dialects.gang_backends.backend import Backend, GangStatus, condition_message, use_scheduler
+from shoal.dialects.gang_backends.gang import GangRole, GangSpec, GangTopology
 from shoal.engine.policies import Opens
 from shoal.kube.conditions import condition_of, is_true
 from shoal.kube.objects import Obj, at_path
@@ -16,36 +16,36 @@ ROLE = "volcano.sh/task-spec"  # on a pod: its role
 PARTITION = "volcano.sh/partition-id"
 
 
-def spec(gang: Gang) -> Obj:
+def spec(gang: GangSpec) -> Obj:
     made: Obj = {
-        "minMember": gang.least,
-        "minTaskMember": {part.role: part.least for part in gang.parts},
+        "minMember": gang.minimum,
+        "minTaskMember": {part.role: part.minimum for part in gang.roles},
         "queue": gang.queue,
     }
-    if gang.least_resources is not None:
-        made["minResources"] = with_quota_names(gang.least_resources, gang.least_limits)
+    if gang.min_resources is not None:
+        made["minResources"] = with_quota_names(gang.min_resources, gang.min_limits)
     if gang.priority_class:
         made["priorityClassName"] = gang.priority_class
     if gang.topology is not None:
         made["networkTopology"] = _topology(gang.topology)
-    cut = [_subgroup(part) for part in gang.parts if part.partition_size]
+    cut = [_subgroup(part) for part in gang.roles if part.partition_size]
     return made | ({"subGroupPolicy": cut} if cut else {})
 
 
-def _subgroup(part: Part) -> Obj:
+def _subgroup(part: GangRole) -> Obj:
     made: Obj = {
         "name": part.role,
         "labelSelector": {"matchLabels": {ROLE: part.role}},
         "matchLabelKeys": [PARTITION],
         "subGroupSize": part.partition_size,
-        "minSubGroups": part.least_partitions,
+        "minSubGroups": part.min_partitions,
     }
     if part.partition_topology is not None:
         made["networkTopology"] = _topology(part.partition_topology)
     return made
 
 
-def _topology(wanted: Topology) -> Obj:
+def _topology(wanted: GangTopology) -> Obj:
     made: Obj = {"mode": "hard" if wanted.hard else "soft"}
     if wanted.tier is not None:
         made["highestTierAllowed"] = wanted.tier
@@ -54,16 +54,16 @@ def _topology(wanted: Topology) -> Obj:
     return made
 
 
-def standing(group: Obj) -> Standing:
+def gang_status(group: Obj) -> GangStatus:
     phase = at_path(group, "status", "phase") or ""
     is_stuck = phase not in ADMITTED and is_true(group, "Unschedulable")
     if not is_stuck:
-        return Standing(phase in ADMITTED, broken=phase == "Unknown")
+        return GangStatus(phase in ADMITTED, partially_placed=phase == "Unknown")
     condition = condition_of(group, "Unschedulable") or {}
-    return Standing(why=told(group, "Unschedulable"), reason=str(condition.get("reason") or ""))
+    return GangStatus(message=condition_message(group, "Unschedulable"), reason=str(condition.get("reason") or ""))
 
 
-def _join(scheduler: str, pod: Obj, gang: Gang) -> None:
+def _join(scheduler: str, pod: Obj, gang: GangSpec) -> None:
     pod["metadata"].setdefault("annotations", {})[GROUP_NAME] = gang.name
     use_scheduler(pod, scheduler)
 
@@ -73,17 +73,17 @@ def volcano(scheduler: str = "") -> Backend:
 
 
 def shoal(scheduler: str = "") -> Backend:
-    return _of("shoal", scheduler or "shoal", asks=True)
+    return _of("shoal", scheduler or "shoal", requests_shrink=True)
 
 
-def _of(name: str, scheduler: str, *, asks: bool = False) -> Backend:
+def _of(name: str, scheduler: str, *, requests_shrink: bool = False) -> Backend:
     return Backend(
         name,
         scheduler,
         POD_GROUP,
         spec,
-        standing,
+        gang_status,
         lambda pod, gang: _join(scheduler, pod, gang),
-        opens=Opens.ADMITTED,
-        asks=asks,
+        opens_when=Opens.ADMITTED,
+        requests_shrink=requests_shrink,
     )

@@ -21,7 +21,7 @@ OVER = ("Succeeded", "Failed")
 
 
 @dataclass(frozen=True, slots=True)
-class Claimant:
+class Adopter:
     """A ReplicaSet or Job that may take pods and let them go."""
 
     kind: Kind
@@ -29,7 +29,7 @@ class Claimant:
     uid: str
     created: str
     selector: LabelSelector
-    takes: bool = True
+    adopts: bool = True
 
     @property
     def order(self) -> tuple[str, Key]:
@@ -41,20 +41,20 @@ class Claimant:
         return self.kind == JOB or at_path(pod, "status", "phase") not in OVER
 
 
-def claimant_from(kind: Kind, manifest: Obj) -> Claimant | None:
+def adopter_from(kind: Kind, manifest: Obj) -> Adopter | None:
     """None where it neither takes pods nor lets them go."""
     spec = manifest.get("spec") or {}
     is_others = kind == JOB and spec.get("managedBy") not in (None, MANAGER)
     if is_others or is_terminating(manifest) or any(is_true(manifest, claim) for claim in ("Complete", "Failed")):
         return None
-    return Claimant(
+    return Adopter(
         kind, key_of(manifest), uid_of(manifest), str(manifest["metadata"].get("creationTimestamp") or ""),
-        from_label_selector(spec.get("selector")), takes=not (kind == JOB and is_indexed(spec)),
+        from_label_selector(spec.get("selector")), adopts=not (kind == JOB and is_indexed(spec)),
     )  # fmt: skip
 
 
 def slim(manifest: Obj) -> Obj:
-    """What `claimant_from` reads."""
+    """What `adopter_from` reads."""
     meta, spec, status = (manifest.get(part) or {} for part in ("metadata", "spec", "status"))
     kept = {
         "metadata": ("name", "namespace", "uid", "resourceVersion", "creationTimestamp", "deletionTimestamp",
@@ -66,12 +66,12 @@ def slim(manifest: Obj) -> Obj:
     return {part: {name: parts[part][name] for name in names if name in parts[part]} for part, names in kept.items()}
 
 
-def adopter_of(pod: Obj, claimants: Iterable[Claimant]) -> Claimant | None:
+def adopter_of(pod: Obj, claimants: Iterable[Adopter]) -> Adopter | None:
     """Who takes a pod that nobody controls."""
     if controller_of(pod) is not None or is_terminating(pod):
         return None
     labels = labels_of(pod)
-    able = [each for each in claimants if each.takes and each.is_about(pod) and each.selector.matches(labels)]
+    able = [each for each in claimants if each.adopts and each.is_about(pod) and each.selector.matches(labels)]
     return min(able, key=lambda each: each.order, default=None)
 
 
@@ -85,28 +85,28 @@ def orphans_of_job(manifest: Obj) -> str:
     return orphans_of(manifest) if at_path(manifest, "spec", "manualSelector") else ""
 
 
-def take(kind: Kind) -> Callable[[Obj, Obj], Obj | None]:
+def adopt_patch(kind: Kind) -> Callable[[Obj, Obj], Obj | None]:
     """How one of that kind takes an orphan, where it does."""
 
     def of(pod: Obj, manifest: Obj) -> Obj | None:
-        claimant = claimant_from(kind, manifest)
+        claimant = adopter_from(kind, manifest)
         taker = adopter_of(pod, [claimant]) if claimant is not None else None
-        return taking(pod, taker) if taker is not None else None
+        return adoption_patch(pod, taker) if taker is not None else None
 
     return of
 
 
-def lets_go(pod: Obj, controller: Claimant) -> bool:
+def is_released(pod: Obj, controller: Adopter) -> bool:
     return controller.is_about(pod) and not controller.selector.matches(labels_of(pod))
 
 
-def taking(pod: Obj, by: Claimant) -> Obj:
+def adoption_patch(pod: Obj, by: Adopter) -> Obj:
     """The strategic patch that makes the pod its own. The pod of a Job is kept until it has been counted."""
     owner = {"apiVersion": by.kind.api_version, "kind": by.kind.kind, "metadata": {"name": by.key.name, "uid": by.uid}}
     held = {"finalizers": [FINALIZER]} if by.kind == JOB else {}
     return {"metadata": {"uid": uid_of(pod), "ownerReferences": [owner_reference(owner)], **held}}
 
 
-def letting_go(pod: Obj, by: Claimant) -> Obj:
+def release_patch(pod: Obj, by: Adopter) -> Obj:
     freed = {"$deleteFromPrimitiveList/finalizers": [FINALIZER]} if by.kind == JOB else {}
     return {"metadata": {"uid": uid_of(pod), "ownerReferences": [{"$patch": "delete", "uid": by.uid}], **freed}}

@@ -17,7 +17,7 @@ FAILURES = "batch.kubernetes.io/job-index-failure-count"
 INDEX_VARIABLE = "JOB_COMPLETION_INDEX"
 
 
-def render(manifest: Obj, create: Create) -> Obj:
+def build_pod(manifest: Obj, create: Create) -> Obj:
     """The pod keeps its finalizer until the ledger has counted it."""
     ref, spec = create.target, manifest["spec"]
     assert isinstance(ref, TaskRef)
@@ -25,19 +25,19 @@ def render(manifest: Obj, create: Create) -> Obj:
         pod = pod_builder.pod_from(manifest, JOB, create)
     else:
         own = {INDEX: str(ref.index)}
-        counted = {FAILURES: str(create.failures)} if spec.get("backoffLimitPerIndex") is not None else {}
+        completion_progress = {FAILURES: str(create.failures)} if spec.get("backoffLimitPerIndex") is not None else {}
         pod = pod_builder.pod_from(
-            manifest, JOB, create, infix=f"{ref.index}-", labels=own, annotations={**own, **counted}
+            manifest, JOB, create, infix=f"{ref.index}-", labels=own, annotations={**own, **completion_progress}
         )
         if not pod["spec"].get("hostname"):
             pod["spec"]["hostname"] = f"{name_of(manifest)}-{ref.index}"
         for container in (*(pod["spec"].get("initContainers") or ()), *pod["spec"]["containers"]):
-            _say_index(container)
+            _add_index_variable(container)
     pod["metadata"]["finalizers"] = [FINALIZER]
     return pod
 
 
-def _say_index(container: Obj) -> None:
+def _add_index_variable(container: Obj) -> None:
     """Unless the template has a word of its own for it."""
     variables = container.get("env") or []
     if all(each.get("name") != INDEX_VARIABLE for each in variables):
@@ -46,7 +46,7 @@ def _say_index(container: Obj) -> None:
 
 
 def warn(manifest: Obj, _: Obj | None = None) -> list[str]:
-    return [*pod_builder.unknown_fields(JOB, manifest), *pod_failure_policy.unheeded(manifest.get("spec") or {})]
+    return [*pod_builder.unknown_fields(JOB, manifest), *pod_failure_policy.ignored_fields(manifest.get("spec") or {})]
 
 
 def scale_patch(manifest: Obj, sizes: Mapping[str, int]) -> list[Obj]:
@@ -73,11 +73,11 @@ def start_patch(manifest: Obj) -> list[Obj]:
     return [{"op": "add", "path": "/spec/suspend", "value": False}]
 
 
-_call = pod_builder.called(ROLE)
+_display_name = pod_builder.display_name(ROLE)
 
 
-def called(pod: Obj, manifest: Obj) -> str:
-    return "" if is_indexed(manifest["spec"]) else _call(pod, manifest)
+def display_name(pod: Obj, manifest: Obj) -> str:
+    return "" if is_indexed(manifest["spec"]) else _display_name(pod, manifest)
 
 
 DIALECT = Dialect(
@@ -86,25 +86,25 @@ DIALECT = Dialect(
     settings=settings,
     default=pod_builder.default_of(JOB),
     admit=admit,
-    foresee=pod_builder.foresee,
+    preview_pods=pod_builder.preview_pods,
     warn=warn,
     read=read,
-    render=render,
+    build_pod=build_pod,
     pod_name=pod_builder.no_name,
     restore=batch_job_status.restore,
     record=batch_job_status.record,
     owner=pod_builder.owner_of(JOB),
-    body=pod_builder.body_of(JOB, ROLE, FINALIZER),
+    observe_pod=pod_builder.pod_observer(JOB, ROLE, FINALIZER),
     report=batch_job_status.report,
     finalizer=FINALIZER,
     orphans=adoption.orphans_of_job,
-    take=adoption.take(JOB),
+    adopt_patch=adoption.adopt_patch(JOB),
     scale_patch=scale_patch,
     stop_patch=stop_patch,
     stop_holds=True,
     start_patch=start_patch,
-    called=called,
-    shown=batch_job_status.shown,
-    counted=batch_job_status.counted,
+    display_name=display_name,
+    status_state=batch_job_status.status_state,
+    completion_progress=batch_job_status.completion_progress,
     embedded_only=True,
 )

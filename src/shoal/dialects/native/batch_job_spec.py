@@ -10,38 +10,38 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from shoal.dialects.dialect import ManifestInvalid
-from shoal.dialects.job_limits import LARGEST_INDEXED, too_many
-from shoal.dialects.memo import remembered
+from shoal.dialects.job_limits import LARGEST_INDEXED, size_error
+from shoal.dialects.memo import memoize
 from shoal.dialects.native import pod_failure_policy
-from shoal.dialects.native.pod_builder import mistakes_of
-from shoal.dialects.native.settings import Settings
+from shoal.dialects.native.pod_builder import validator_of
+from shoal.dialects.native.settings import NativeSettings
 from shoal.engine import Job, Outcome, Policies, Role
 from shoal.engine.policies import (
     ALL,
-    Budget,
-    Claim,
-    Clock,
+    BudgetScope,
+    BudgetUnit,
     Completion,
+    CompletionRule,
     CompletionsSize,
-    Deleted,
-    Embodiment,
-    Ending,
+    CountCondition,
+    DecisionSource,
     ExponentialDelay,
+    ExternalDeletion,
     Finish,
     Hold,
-    Keep,
+    KeepPods,
     Memory,
-    Names,
+    PodEndPolicy,
+    PodNames,
+    PodPolicy,
     Propagation,
-    Release,
     Retry,
-    Scope,
-    Source,
-    Spent,
+    RetryBudget,
+    SlotRelease,
+    SpentOn,
     Tally,
     Teardown,
-    Unit,
-    When,
+    Timeouts,
     WhenEmpty,
 )
 from shoal.kube.errors import Cause
@@ -56,8 +56,8 @@ MANAGER = "kubernetes.io/job-controller"  # who takes care of a Job that names n
 CREATION_SECONDS = 300
 _FIRST_DELAY, _LONGEST_DELAY = 10, 600
 
-_EMBODIMENT = Embodiment(names=Names.RANDOM, memory=Memory.FINALIZER)
-_TEARDOWN = Teardown(at_retry=Keep.FINISHED, at_end=Keep.FINISHED)
+_POD_POLICY = PodPolicy(names=PodNames.RANDOM, memory=Memory.FINALIZER)
+_TEARDOWN = Teardown(at_retry=KeepPods.FINISHED, at_end=KeepPods.FINISHED)
 _ENDED_LATE = frozenset({"Running", "Pending"})  # phases in which a pod's restarts count
 
 
@@ -72,20 +72,20 @@ def _complete(job: Obj) -> Obj:
     return job
 
 
-_mistakes = mistakes_of(JOB, _complete)
+_template_errors = validator_of(JOB, _complete)
 
 
 def admit(manifest: Obj) -> list[Cause]:
     """What the API server refuses; and more pods than are made or remembered, which it does not."""
-    return _mistakes(manifest) or _too_large(manifest["spec"])
+    return _template_errors(manifest) or _too_large(manifest["spec"])
 
 
-def read(manifest: Obj, settings: Settings) -> Job | None:
+def read(manifest: Obj, settings: NativeSettings) -> Job | None:
     """The job a manifest asks for; None where it names another controller. Raises ManifestInvalid as ever."""
     spec = manifest.get("spec") or {}
     if spec.get("managedBy") not in (None, MANAGER):
         return None
-    policies: Policies = remembered(settings.understood, spec, lambda: _policies(manifest))
+    policies: Policies = memoize(settings.understood, spec, lambda: _policies(manifest))
     return Job(
         uid=uid_of(manifest),
         name=name_of(manifest),
@@ -104,8 +104,10 @@ def _role(spec: Obj) -> Role:
     per_index = spec.get("backoffLimitPerIndex")
     budget = None
     if per_index is not None:
-        budget = Budget(Unit.ATTEMPTS, Scope.TASK, int(per_index), spent=Spent.ON_FAILURE, when_empty=WhenEmpty.DONE)
-    retry = Retry.word("dfcdc", ExponentialDelay(_FIRST_DELAY, _LONGEST_DELAY))
+        budget = RetryBudget(
+            BudgetUnit.ATTEMPTS, BudgetScope.TASK, int(per_index), spent=SpentOn.ON_FAILURE, when_empty=WhenEmpty.DONE
+        )
+    retry = Retry.from_letters("dfcdc", ExponentialDelay(_FIRST_DELAY, _LONGEST_DELAY))
     return Role(ROLE, int(spec.get("parallelism", 1)), retry=retry, budget=budget)
 
 
@@ -115,20 +117,20 @@ def _policies(manifest: Obj) -> Policies:
         raise ManifestInvalid(mistakes)
     spec = manifest["spec"]
     return Policies(
-        embodiment=_EMBODIMENT,
-        ending=_ending(spec),
+        pod_policy=_POD_POLICY,
+        pod_end=_pod_end_policy(spec),
         classify=pod_failure_policy.classify(spec),
         budgets=_budgets(spec),
         completion=Completion(
-            tuple(_verdicts(spec)),
-            order=(Source.LIMITS, Source.COMPLETION, Source.HOLD),
+            tuple(_completion_rules(spec)),
+            order=(DecisionSource.LIMITS, DecisionSource.COMPLETION, DecisionSource.HOLD),
             limit_finish=Finish.DRAINED,
         ),
         size=CompletionsSize(int(spec.get("parallelism", 1)), spec.get("completions"), is_indexed(spec)),
-        hold=Hold(wish=bool(spec.get("suspend")), keeps=Keep.FINISHED),
-        clock=Clock(
+        hold=Hold(requested=bool(spec.get("suspend")), keeps=KeepPods.FINISHED),
+        clock=Timeouts(
             deadline_seconds=spec.get("activeDeadlineSeconds"),
-            deadline_outcome=pod_failure_policy.TOO_LATE,
+            deadline_outcome=pod_failure_policy.DEADLINE_EXCEEDED,
             ttl_seconds=spec.get("ttlSecondsAfterFinished"),
             propagation=Propagation.FOREGROUND,
             creation_seconds=CREATION_SECONDS,
@@ -140,73 +142,79 @@ def _policies(manifest: Obj) -> Policies:
 def _too_large(spec: Obj) -> list[Cause]:
     parallelism, completions = int(spec.get("parallelism", 1)), spec.get("completions")
     at_once = parallelism if completions is None else min(parallelism, int(completions))
-    if wrong := too_many(at_once):
+    if wrong := size_error(at_once):
         return [invalid("spec.parallelism", parallelism, wrong)]
     if is_indexed(spec) and int(completions or 0) > LARGEST_INDEXED:
         return [invalid("spec.completions", completions, f"a Job by index has at most {LARGEST_INDEXED} completions")]
     return []
 
 
-def _ending(spec: Obj) -> Ending:
+def _pod_end_policy(spec: Obj) -> PodEndPolicy:
     """A pod that others delete counts at once, or, where it is to be replaced late, when it has ended."""
     waits = spec.get("podReplacementPolicy") == "Failed"
-    return Ending(
-        by_others=Deleted.FAILED,
-        at_leaving=not waits,
+    return PodEndPolicy(
+        external_deletion=ExternalDeletion.FAILED,
+        at_termination=not waits,
         success_beats_leaving=True,
         leaving=pod_failure_policy.POD_DELETED,
         gone=pod_failure_policy.POD_DELETED,
         unseen=pod_failure_policy.POD_UNSEEN,
         ok=pod_failure_policy.POD_SUCCEEDED,
-        release=Release.TERMINAL if waits else Release.LEAVING,
+        release=SlotRelease.TERMINAL if waits else SlotRelease.LEAVING,
     )
 
 
-def _budgets(spec: Obj) -> tuple[Budget, ...]:
+def _budgets(spec: Obj) -> tuple[RetryBudget, ...]:
     limit = int(spec.get("backoffLimit", 6))
-    failed = Budget(
-        Unit.PODS, Scope.JOB, limit,
-        spent=Spent.ON_FAILURE, when_empty=WhenEmpty.FAIL, outcome=pod_failure_policy.OUT_OF_PATIENCE,
+    failed = RetryBudget(
+        BudgetUnit.PODS, BudgetScope.JOB, limit,
+        spent=SpentOn.ON_FAILURE, when_empty=WhenEmpty.FAIL, outcome=pod_failure_policy.BACKOFF_LIMIT_EXCEEDED,
     )  # fmt: skip
     if (spec["template"].get("spec") or {}).get("restartPolicy") != "OnFailure":
         return (failed,)
-    restarted = Budget(
-        Unit.CONTAINERS, Scope.JOB, max(limit - 1, 0),
-        when_empty=WhenEmpty.FAIL, outcome=pod_failure_policy.OUT_OF_PATIENCE, phases=_ENDED_LATE,
+    restarted = RetryBudget(
+        BudgetUnit.CONTAINERS, BudgetScope.JOB, max(limit - 1, 0),
+        when_empty=WhenEmpty.FAIL, outcome=pod_failure_policy.BACKOFF_LIMIT_EXCEEDED, phases=_ENDED_LATE,
     )  # fmt: skip
     return (failed, restarted)
 
 
-def _verdicts(spec: Obj) -> list[When]:
+def _completion_rules(spec: Obj) -> list[CompletionRule]:
     """Failed indexes before success, success by policy before success by number."""
-    found: list[When] = []
+    found: list[CompletionRule] = []
     completions, most = spec.get("completions"), spec.get("maxFailedIndexes")
     if spec.get("backoffLimitPerIndex") is None:
         if spec.get("podFailurePolicy"):
-            found.append(_when(pod_failure_policy.BY_FAILURE_POLICY, Claim(Tally.BAD, ALL, 1)))
+            found.append(_when(pod_failure_policy.BY_FAILURE_POLICY, CountCondition(Tally.BAD, ALL, 1)))
     else:
         if most is not None:
-            found.append(_when(pod_failure_policy.TOO_MANY_INDEXES_FAILED, Claim(Tally.BAD, ALL, int(most) + 1)))
-        everybody = Claim(Tally.DONE, ALL, int(completions or 0))
-        found.append(_when(pod_failure_policy.INDEXES_FAILED, Claim(Tally.BAD, ALL, 1), everybody))
+            found.append(
+                _when(pod_failure_policy.TOO_MANY_INDEXES_FAILED, CountCondition(Tally.BAD, ALL, int(most) + 1))
+            )
+        everybody = CountCondition(Tally.DONE, ALL, int(completions or 0))
+        found.append(_when(pod_failure_policy.INDEXES_FAILED, CountCondition(Tally.BAD, ALL, 1), everybody))
     for place, rule in enumerate((spec.get("successPolicy") or {}).get("rules") or ()):
         met = replace(pod_failure_policy.BY_SUCCESS_POLICY, text=f"Matched rules at index {place}")
-        found.append(_when(met, Claim(Tally.OK, ALL, 1), _success(rule, int(completions or 0))))
+        found.append(_when(met, CountCondition(Tally.OK, ALL, 1), _success(rule, int(completions or 0))))
     if completions is None:
-        found.append(_when(pod_failure_policy.COMPLETE, Claim(Tally.OK, ALL, 1), Claim(Tally.LIVE, ALL, below=1)))
+        found.append(
+            _when(
+                pod_failure_policy.COMPLETE, CountCondition(Tally.OK, ALL, 1), CountCondition(Tally.LIVE, ALL, below=1)
+            )
+        )
     else:
-        found.append(_when(pod_failure_policy.COMPLETE, Claim(Tally.OK, ALL, int(completions))))
+        found.append(_when(pod_failure_policy.COMPLETE, CountCondition(Tally.OK, ALL, int(completions))))
     return found
 
 
-def _success(rule: Obj, completions: int) -> Claim:
+def _success(rule: Obj, completions: int) -> CountCondition:
     """So many of these indexes; all of them, or of all of them, where the rule does not say."""
     written, count = rule.get("succeededIndexes"), rule.get("succeededCount")
     spans = spans_of(written, completions) if written else ()
-    return Claim(Tally.OK, ALL, int(count if count is not None else size_of(spans)), among=spans)
+    return CountCondition(Tally.OK, ALL, int(count if count is not None else size_of(spans)), among=spans)
 
 
-def _when(outcome: Outcome, *claims: Claim) -> When:
+def _when(outcome: Outcome, *claims: CountCondition) -> CompletionRule:
     """A failure names the pod that failed last, and takes its code."""
     is_bad, text = not outcome.is_ok, "{who} was the last to fail"
-    return When(claims, outcome, Finish.DRAINED, names_trigger=is_bad, takes_code=is_bad, trigger_text=text)
+    return CompletionRule(claims, outcome, Finish.DRAINED, names_trigger=is_bad, takes_code=is_bad, trigger_text=text)

@@ -13,30 +13,30 @@ from datetime import datetime
 from msgspec.structs import replace
 
 from shoal.dialects import state_annotation
-from shoal.dialects.dialect import Counts, LedgerPatch, Report
+from shoal.dialects.dialect import CompletionProgress, StatePatch, StatusReport
 from shoal.dialects.job_limits import LARGEST_JOB, MOST_INDEXES_OF_INDEXED
 from shoal.dialects.native.batch_job_spec import ROLE, is_indexed
 from shoal.dialects.native.pod_failure_policy import POD_SUCCEEDED
-from shoal.dialects.native.settings import Settings
+from shoal.dialects.native.settings import NativeSettings
 from shoal.engine import (
     AttemptState,
-    Body,
     Intent,
     Job,
     JobState,
     Observed,
-    Phase,
+    ObservedPod,
+    PodPhase,
     RoleState,
     Stage,
     TaskState,
-    ranges,
+    format_ranges,
 )
 from shoal.kube.conditions import find_condition, is_true, with_condition
 from shoal.kube.objects import Obj
 from shoal.kube.times import rfc3339
 
 
-def record(job: Job, state: JobState, _: Settings) -> LedgerPatch:
+def record(job: Job, state: JobState, _: NativeSettings) -> StatePatch:
     return state_annotation.record(job, state)
 
 
@@ -44,7 +44,7 @@ def restore(manifest: Obj) -> JobState:
     return state_annotation.restore(manifest, MOST_INDEXES_OF_INDEXED) or JobState()
 
 
-def shown(manifest: Obj) -> JobState:
+def status_state(manifest: Obj) -> JobState:
     """The ledger with members as the status counts them: who succeeded, who runs, who is being made. A job has ended
     for people when its status says so."""
     state, status = restore(manifest), manifest.get("status") or {}
@@ -74,17 +74,17 @@ def shown(manifest: Obj) -> JobState:
     return replace(state, run=run, roles=(replace(role, tasks=tasks),))
 
 
-def counted(manifest: Obj) -> Counts | None:
+def completion_progress(manifest: Obj) -> CompletionProgress | None:
     """Against the successes that are wanted; a job that wants none in particular has its pods only."""
     spec = manifest.get("spec") or {}
     wanted = spec.get("completions")
     if wanted is None:
         return None
-    return Counts(
+    return CompletionProgress(
         wanted=int(wanted),
-        at_once=min(int(spec.get("parallelism", 1)), int(wanted)),
+        parallelism=min(int(spec.get("parallelism", 1)), int(wanted)),
         succeeded=_succeeded(restore(manifest)),
-        running=sum(task.stage is Stage.RUNNING for role in shown(manifest).roles for task in role.tasks),
+        running=sum(task.stage is Stage.RUNNING for role in status_state(manifest).roles for task in role.tasks),
         failed=int((manifest.get("status") or {}).get("failed") or 0),
     )
 
@@ -92,10 +92,10 @@ def counted(manifest: Obj) -> Counts | None:
 # --- reporting -----------------------------------------------------------------------------------------------------
 
 
-def report(job: Job, state: JobState, observed: Observed, previous: Obj, now: datetime) -> Report:
+def report(job: Job, state: JobState, observed: Observed, previous: Obj, now: datetime) -> StatusReport:
     before: Obj = previous.get("status") or {}
-    bodies = [body for body in observed.bodies if body.owned]
-    active = [body for body in bodies if not body.leaving and not body.is_finished]
+    pods = [pod for pod in observed.pods if pod.owned]
+    active = [pod for pod in pods if not pod.leaving and not pod.is_finished]
     is_over = state.is_ended or state.run.intent is Intent.END
     living = [] if is_over or state.is_held else active
     status: Obj = {
@@ -103,15 +103,15 @@ def report(job: Job, state: JobState, observed: Observed, previous: Obj, now: da
         "startTime": _start(state),
         "completionTime": _completion(state),
         "active": len(living),
-        "ready": sum(body.ready for body in living),
-        "terminating": _terminating(bodies, state),
+        "ready": sum(pod.ready for pod in living),
+        "terminating": _terminating(pods, state),
         "succeeded": _succeeded(state),
-        "failed": _failed(state, bodies, before),
+        "failed": _failed(state, pods, before),
         "uncountedTerminatedPods": {},
         **_indexes(job, state, previous["spec"]),
     }
     kept = ("ready", "terminating", "uncountedTerminatedPods")
-    return Report(status={name: value for name, value in status.items() if value or name in kept})
+    return StatusReport(status={name: value for name, value in status.items() if value or name in kept})
 
 
 def _start(state: JobState) -> str:
@@ -125,9 +125,9 @@ def _completion(state: JobState) -> str:
     return rfc3339(ended) if ended is not None and outcome is not None and outcome.is_ok else ""
 
 
-def _terminating(bodies: list[Body], state: JobState) -> int:
+def _terminating(pods: list[ObservedPod], state: JobState) -> int:
     is_over = state.is_ended or state.run.intent is not None
-    return sum(not body.is_finished and (body.leaving or is_over) for body in bodies)
+    return sum(not pod.is_finished and (pod.leaving or is_over) for pod in pods)
 
 
 def _succeeded(state: JobState) -> int:
@@ -137,21 +137,21 @@ def _succeeded(state: JobState) -> int:
     )
 
 
-def _failed(state: JobState, bodies: list[Body], before: Obj) -> int:
-    counted = state.charged + _failed_for_good(state)
+def _failed(state: JobState, pods: list[ObservedPod], before: Obj) -> int:
+    completion_progress = state.charged + _failed_for_good(state)
     outcome = state.run.outcome
     if state.run.intent is Intent.END and outcome is not None and not outcome.is_ok:
         done = {task.index for role in state.roles for task in role.tasks if task.is_done}
-        cut = [body for body in bodies if body.uid not in state.settled and _is_cut(body, done)]
-        counted = max(counted + len(cut), int(before.get("failed") or 0))
-    return counted
+        cut = [pod for pod in pods if pod.uid not in state.settled and _is_cut(pod, done)]
+        completion_progress = max(completion_progress + len(cut), int(before.get("failed") or 0))
+    return completion_progress
 
 
-def _is_cut(body: Body, done: Container[int | None]) -> bool:
+def _is_cut(pod: ObservedPod, done: Container[int | None]) -> bool:
     """Gone with the job: nobody had counted it before."""
-    if body.is_finished:
-        return body.finalizer and body.index not in done
-    return body.leaving or body.phase in (Phase.PENDING, Phase.RUNNING)
+    if pod.is_finished:
+        return pod.finalizer and pod.index not in done
+    return pod.leaving or pod.phase in (PodPhase.PENDING, PodPhase.RUNNING)
 
 
 def _failed_for_good(state: JobState) -> int:
@@ -170,8 +170,8 @@ def _indexes(job: Job, state: JobState, spec: Obj) -> Obj:
     if not is_indexed(spec):
         return {}
     done = [task for role in state.roles for task in role.tasks if task.is_done and task.outcome is not None]
-    good = ranges(task.index for task in done if task.outcome is not None and task.outcome.is_ok)
-    bad = ranges(task.index for task in done if task.outcome is not None and not task.outcome.is_ok)
+    good = format_ranges(task.index for task in done if task.outcome is not None and task.outcome.is_ok)
+    bad = format_ranges(task.index for task in done if task.outcome is not None and not task.outcome.is_ok)
     return {"completedIndexes": good} | ({"failedIndexes": bad} if spec.get("backoffLimitPerIndex") is not None else {})
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 import msgspec
 
 from shoal.dialects.dialect import Owner
-from shoal.engine import Body, Create, TaskRef, body_from
+from shoal.engine import Create, ObservedPod, TaskRef, read_pod
 from shoal.kube.counts import parse_count
 from shoal.kube.defaults import apply_defaults
 from shoal.kube.errors import Cause
@@ -64,7 +64,7 @@ def no_name(_: Obj, __: TaskRef) -> str:
     return ""
 
 
-def called(role: str) -> Callable[[Obj, Obj], str]:
+def display_name(role: str) -> Callable[[Obj, Obj], str]:
     """By the letters that the server drew: `pod-x7k2q`. Others have had its place before, and others will."""
 
     def call(pod: Obj, _: Obj) -> str:
@@ -88,15 +88,15 @@ def owner_of(kind: Kind) -> Callable[[Obj], Owner | None]:
     return owner
 
 
-def body_of(kind: Kind, role: str, finalizer: str = "") -> Callable[[Obj, Obj], Body | None]:
+def pod_observer(kind: Kind, role: str, finalizer: str = "") -> Callable[[Obj, Obj], ObservedPod | None]:
     """The pod as the engine sees it beside the object that made it."""
     owner = owner_of(kind)
 
-    def body(pod: Obj, manifest: Obj) -> Body | None:
+    def body(pod: Obj, manifest: Obj) -> ObservedPod | None:
         mine = owner(pod)
         if mine is None or mine.uid != uid_of(manifest):
             return None
-        return body_from(pod, role=role, index=parse_count(annotations_of(pod).get(SLOT)), finalizer=finalizer)
+        return read_pod(pod, role=role, index=parse_count(annotations_of(pod).get(SLOT)), finalizer=finalizer)
 
     return body
 
@@ -113,7 +113,7 @@ def default_of(kind: Kind) -> Callable[[Obj], Obj]:
     return default
 
 
-def mistakes_of(kind: Kind, complete: Callable[[Obj], Obj] = lambda filled: filled) -> Callable[[Obj], list[Cause]]:
+def validator_of(kind: Kind, complete: Callable[[Obj], Obj] = lambda filled: filled) -> Callable[[Obj], list[Cause]]:
     """Every mistake; `complete` adds what a server writes into a new object by itself."""
     default = default_of(kind)
 
@@ -125,7 +125,7 @@ def mistakes_of(kind: Kind, complete: Callable[[Obj], Obj] = lambda filled: fill
     return admit
 
 
-def foresee(_: Obj) -> list[Cause]:
+def preview_pods(_: Obj) -> list[Cause]:
     """Nothing: the template is judged whole when it is written."""
     return []
 

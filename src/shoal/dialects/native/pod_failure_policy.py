@@ -10,52 +10,54 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from shoal.engine import Nature, Outcome
-from shoal.engine.policies import Classify, ContainerPattern, PodPattern, Rule, Span
+from shoal.engine import FailureClass, Outcome
+from shoal.engine.policies import ContainerPattern, FailurePolicy, FailureRule, PodPattern, Span
 from shoal.kube.objects import Obj
 from shoal.kube.structural_schema.re2 import compiled
 
-COMPLETE = Outcome(Nature.OK, phrase="CompletionsReached", text="Reached expected number of succeeded pods")
-BY_SUCCESS_POLICY = Outcome(Nature.OK, phrase="SuccessPolicy", text="Matched rules at index 0")
-OUT_OF_PATIENCE = Outcome(
-    Nature.PERMANENT, phrase="BackoffLimitExceeded", text="Job has reached the specified backoff limit"
+COMPLETE = Outcome(FailureClass.OK, phrase="CompletionsReached", text="Reached expected number of succeeded pods")
+BY_SUCCESS_POLICY = Outcome(FailureClass.OK, phrase="SuccessPolicy", text="Matched rules at index 0")
+BACKOFF_LIMIT_EXCEEDED = Outcome(
+    FailureClass.PERMANENT, phrase="BackoffLimitExceeded", text="Job has reached the specified backoff limit"
 )
-TOO_LATE = Outcome(Nature.PERMANENT, phrase="DeadlineExceeded", text="Job was active longer than specified deadline")
+DEADLINE_EXCEEDED = Outcome(
+    FailureClass.PERMANENT, phrase="DeadlineExceeded", text="Job was active longer than specified deadline"
+)
 BY_FAILURE_POLICY = Outcome(
-    Nature.PERMANENT, phrase="PodFailurePolicy", text="A pod failed in a way that fails the job"
+    FailureClass.PERMANENT, phrase="PodFailurePolicy", text="A pod failed in a way that fails the job"
 )
-INDEXES_FAILED = Outcome(Nature.PERMANENT, phrase="FailedIndexes", text="Job has failed indexes")
+INDEXES_FAILED = Outcome(FailureClass.PERMANENT, phrase="FailedIndexes", text="Job has failed indexes")
 TOO_MANY_INDEXES_FAILED = Outcome(
-    Nature.PERMANENT,
+    FailureClass.PERMANENT,
     phrase="MaxFailedIndexesExceeded",
     text="Job has exceeded the specified maximal number of failed indexes",
 )
-POD_DELETED = Outcome(Nature.UNKNOWN, phrase="PodDeleted", text="The pod was deleted before it had ended")
-POD_UNSEEN = Outcome(Nature.TRANSIENT, phrase="PodUnseen", text="The pod was created and never seen")
-POD_SUCCEEDED = Outcome(Nature.OK, phrase="Succeeded", text="Pod succeeded")
-NO_CODE = Outcome(Nature.UNKNOWN, phrase="PodFailed", text="The pod failed and no container says why")
+POD_DELETED = Outcome(FailureClass.UNKNOWN, phrase="PodDeleted", text="The pod was deleted before it had ended")
+POD_UNSEEN = Outcome(FailureClass.TRANSIENT, phrase="PodUnseen", text="The pod was created and never seen")
+POD_SUCCEEDED = Outcome(FailureClass.OK, phrase="Succeeded", text="Pod succeeded")
+NO_CODE = Outcome(FailureClass.UNKNOWN, phrase="PodFailed", text="The pod failed and no container says why")
 
-_NATURES = {
-    "Ignore": Nature.TRANSIENT,
-    "Count": Nature.UNKNOWN,
-    "FailIndex": Nature.PERMANENT,
-    "FailJob": Nature.PERMANENT,
+_FAILURE_CLASSES = {
+    "Ignore": FailureClass.TRANSIENT,
+    "Count": FailureClass.UNKNOWN,
+    "FailIndex": FailureClass.PERMANENT,
+    "FailJob": FailureClass.PERMANENT,
 }
 
 
-def classify(spec: Obj) -> Classify:
+def classify(spec: Obj) -> FailurePolicy:
     policy = spec.get("podFailurePolicy") or {}
     rules = [rule for written in policy.get("rules") or () for rule in _rules(written)]
-    return Classify(rules=(*rules, Rule(Nature.UNKNOWN, phrase="PodFailed")), no_code=NO_CODE)
+    return FailurePolicy(rules=(*rules, FailureRule(FailureClass.UNKNOWN, phrase="PodFailed")), no_code=NO_CODE)
 
 
-def _rules(written: Obj) -> Iterator[Rule]:
-    nature, action = _NATURES[written["action"]], written["action"]
+def _rules(written: Obj) -> Iterator[FailureRule]:
+    nature, action = _FAILURE_CLASSES[written["action"]], written["action"]
     if codes := written.get("onExitCodes"):
-        yield Rule(nature, phrase=action, patterns=tuple(_patterns(codes)))
+        yield FailureRule(nature, phrase=action, patterns=tuple(_patterns(codes)))
     for condition in written.get("onPodConditions") or ():
         if condition.get("status", "True") == "True":
-            yield Rule(nature, phrase=action, condition=condition.get("type") or "")
+            yield FailureRule(nature, phrase=action, condition=condition.get("type") or "")
 
 
 def _patterns(codes: Obj) -> Iterator[PodPattern]:
@@ -77,7 +79,7 @@ def _between(values: list[int]) -> Iterator[Span]:
     yield Span(low, None)
 
 
-def unheeded(spec: Obj) -> Iterator[str]:
+def ignored_fields(spec: Obj) -> Iterator[str]:
     """What a spec says and nobody here acts on."""
     for place, rule in enumerate((spec.get("podFailurePolicy") or {}).get("rules") or ()):
         path = f"spec.podFailurePolicy.rules[{place}]"

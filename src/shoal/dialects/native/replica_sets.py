@@ -12,28 +12,28 @@ from datetime import UTC, datetime, timedelta
 from msgspec.structs import replace
 
 from shoal.dialects import state_annotation
-from shoal.dialects.dialect import Dialect, LedgerPatch, ManifestInvalid, Report
-from shoal.dialects.job_limits import LARGEST_JOB, too_many
-from shoal.dialects.memo import remembered
+from shoal.dialects.dialect import Dialect, ManifestInvalid, StatePatch, StatusReport
+from shoal.dialects.job_limits import LARGEST_JOB, size_error
+from shoal.dialects.memo import memoize
 from shoal.dialects.native import adoption, pod_builder
-from shoal.dialects.native.settings import Settings, settings
-from shoal.engine import Body, Create, Job, JobState, Observed, Policies, Role, RoleState, Stage, TaskState
+from shoal.dialects.native.settings import NativeSettings, settings
+from shoal.engine import Create, Job, JobState, Observed, ObservedPod, Policies, Role, RoleState, Stage, TaskState
 from shoal.engine.policies import (
     Bound,
-    Claim,
-    Clock,
     Completion,
-    Deleted,
-    Embodiment,
-    Ending,
+    CountCondition,
+    ExternalDeletion,
     Memory,
-    Names,
+    PodEndPolicy,
+    PodNames,
+    PodPolicy,
     Ready,
-    Release,
     Retry,
-    Shrink,
+    ShrinkPolicy,
+    SlotRelease,
     Tally,
-    Victims,
+    Timeouts,
+    VictimOrder,
 )
 from shoal.kube.errors import Cause
 from shoal.kube.kinds import REPLICA_SET, REPLICA_SET_V1BETA1
@@ -44,33 +44,33 @@ ROLE = "replica"
 CREATION_SECONDS = 300  # a pod that was made and shows nowhere for so long is made again
 
 _POLICIES = Policies(
-    embodiment=Embodiment(names=Names.RANDOM, memory=Memory.LEVEL),
-    ending=Ending(by_others=Deleted.NOTHING, release=Release.LEAVING),
+    pod_policy=PodPolicy(names=PodNames.RANDOM, memory=Memory.LEVEL),
+    pod_end=PodEndPolicy(external_deletion=ExternalDeletion.NOTHING, release=SlotRelease.LEAVING),
     completion=Completion(order=()),
-    ready=Ready((Claim(Tally.RUNNING, at_least=Bound.SIZE),), sticky=False),
-    shrink=Shrink(victims=Victims.RANKED),
-    clock=Clock(creation_seconds=CREATION_SECONDS),
+    ready=Ready((CountCondition(Tally.RUNNING, at_least=Bound.SIZE),), sticky=False),
+    shrink=ShrinkPolicy(victims=VictimOrder.RANKED),
+    clock=Timeouts(creation_seconds=CREATION_SECONDS),
 )
 
-_mistakes = pod_builder.mistakes_of(REPLICA_SET)
-body = pod_builder.body_of(REPLICA_SET, ROLE)
+_template_errors = pod_builder.validator_of(REPLICA_SET)
+observe_pod = pod_builder.pod_observer(REPLICA_SET, ROLE)
 
 
 def admit(manifest: Obj) -> list[Cause]:
     """What the API server refuses; and more pods than are made, which it does not."""
-    if mistakes := _mistakes(manifest):
+    if mistakes := _template_errors(manifest):
         return mistakes
-    wrong = too_many(_wished(manifest))
-    return [invalid("spec.replicas", _wished(manifest), wrong)] if wrong else []
+    wrong = size_error(_wanted_replicas(manifest))
+    return [invalid("spec.replicas", _wanted_replicas(manifest), wrong)] if wrong else []
 
 
-def read(manifest: Obj, settings: Settings) -> Job:
-    size: int = remembered(settings.understood, manifest.get("spec"), lambda: _size(manifest))
+def read(manifest: Obj, settings: NativeSettings) -> Job:
+    size: int = memoize(settings.understood, manifest.get("spec"), lambda: _size(manifest))
     return Job(
         uid=uid_of(manifest),
         name=name_of(manifest),
         namespace=namespace_of(manifest),
-        roles=(Role(ROLE, size, retry=Retry.word("fffff")),),
+        roles=(Role(ROLE, size, retry=Retry.from_letters("fffff")),),
         policies=_POLICIES,
         deleting=is_terminating(manifest),
     )
@@ -80,14 +80,14 @@ def _size(manifest: Obj) -> int:
     mistakes = admit(manifest)
     if mistakes:
         raise ManifestInvalid(mistakes)
-    return _wished(manifest)
+    return _wanted_replicas(manifest)
 
 
-def _wished(manifest: Obj) -> int:
+def _wanted_replicas(manifest: Obj) -> int:
     return int(at_path(manifest, "spec", "replicas", default=1))
 
 
-def render(manifest: Obj, create: Create) -> Obj:
+def build_pod(manifest: Obj, create: Create) -> Obj:
     return pod_builder.pod_from(manifest, REPLICA_SET, create)
 
 
@@ -106,7 +106,7 @@ def scale_patch(manifest: Obj, sizes: Mapping[str, int]) -> list[Obj]:
 # --- what became of it ---------------------------------------------------------------------------------------------
 
 
-def record(job: Job, state: JobState, _: Settings) -> LedgerPatch:
+def record(job: Job, state: JobState, _: NativeSettings) -> StatePatch:
     return state_annotation.record(job, state)
 
 
@@ -114,7 +114,7 @@ def restore(manifest: Obj) -> JobState:
     return state_annotation.restore(manifest) or JobState()
 
 
-def shown(manifest: Obj) -> JobState:
+def status_state(manifest: Obj) -> JobState:
     """The ledger, which names nobody, with as many members as the status counts."""
     state, status = restore(manifest), manifest.get("status") or {}
     ready, size = int(status.get("readyReplicas") or 0), min(int(status.get("replicas") or 0), LARGEST_JOB)
@@ -123,30 +123,30 @@ def shown(manifest: Obj) -> JobState:
     return replace(state, roles=(RoleState(ROLE, tasks=tasks),))
 
 
-def report(job: Job, state: JobState, observed: Observed, previous: Obj, now: datetime) -> Report:
+def report(job: Job, state: JobState, observed: Observed, previous: Obj, now: datetime) -> StatusReport:
     del job, state
-    here = [each for each in observed.bodies if each.owned and not each.leaving and not each.is_finished]
+    here = [each for each in observed.pods if each.owned and not each.leaving and not each.is_finished]
     long_enough = timedelta(seconds=int(at_path(previous, "spec", "minReadySeconds", default=0)))
     counts = {
         "fullyLabeledReplicas": len(here),
         "readyReplicas": sum(each.ready for each in here),
         "availableReplicas": sum(_is_available(each, long_enough, now) for each in here),
-        "terminatingReplicas": sum(each.leaving for each in observed.bodies if each.owned and not each.is_finished),
+        "terminatingReplicas": sum(each.leaving for each in observed.pods if each.owned and not each.is_finished),
     }
     status: Obj = {"replicas": len(here), **{name: count for name, count in counts.items() if count}}
     status.setdefault("terminatingReplicas", 0)
     generation = previous["metadata"].get("generation")
     status |= {"observedGeneration": generation} if generation else {}
     ahead = [due for each in here if (due := _available_at(each, long_enough)) is not None and due > now]
-    return Report(status=status, wake_at=min(ahead, default=None))
+    return StatusReport(status=status, wake_at=min(ahead, default=None))
 
 
-def _is_available(pod: Body, long_enough: timedelta, now: datetime) -> bool:
+def _is_available(pod: ObservedPod, long_enough: timedelta, now: datetime) -> bool:
     due = _available_at(pod, long_enough)
     return due is not None and due <= now
 
 
-def _available_at(pod: Body, long_enough: timedelta) -> datetime | None:
+def _available_at(pod: ObservedPod, long_enough: timedelta) -> datetime | None:
     """None where it is not ready."""
     if not pod.ready:
         return None
@@ -157,26 +157,26 @@ def _available_at(pod: Body, long_enough: timedelta) -> datetime | None:
 
 DIALECT = Dialect(
     kind=REPLICA_SET,
-    also=(REPLICA_SET_V1BETA1,),
+    other_versions=(REPLICA_SET_V1BETA1,),
     crd=None,
     settings=settings,
     default=pod_builder.default_of(REPLICA_SET),
     admit=admit,
-    foresee=pod_builder.foresee,
+    preview_pods=pod_builder.preview_pods,
     warn=warn,
     read=read,
-    render=render,
+    build_pod=build_pod,
     pod_name=pod_builder.no_name,
     restore=restore,
     record=record,
     owner=pod_builder.owner_of(REPLICA_SET),
-    body=body,
+    observe_pod=observe_pod,
     report=report,
     scale_patch=scale_patch,
-    shown=shown,
+    status_state=status_state,
     embedded_only=True,
-    endless=True,
-    called=pod_builder.called(ROLE),
+    never_completes=True,
+    display_name=pod_builder.display_name(ROLE),
     orphans=adoption.orphans_of,
-    take=adoption.take(REPLICA_SET),
+    adopt_patch=adoption.adopt_patch(REPLICA_SET),
 )

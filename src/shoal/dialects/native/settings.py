@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from shoal.dialects.base_settings import FewSettings
+from shoal.dialects.base_settings import BaseSettings
 
 
-class Settings(FewSettings):
+class NativeSettings(BaseSettings):
     """Nothing."""
 
 
-settings = Settings.read
+settings = NativeSettings.read

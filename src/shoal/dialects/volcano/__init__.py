@@ -4,7 +4,7 @@
 * `definition`, `settings`, `names`, `outcomes`: the definition, the configuration, keys and ends;
 * `reading`: a manifest in the engine's words, all policies of this language on one page;
 * `rendering`, `plugins`: the pods, and what plugins put into them;
-* `kinship`, `groups`, `orders`: PodGroups, plugin objects and claims; Commands;
+* `kinship`, `groups`, `commands`: PodGroups, plugin objects and claims; Commands;
 * `reporting`, `status`: the status, which follows from the ledger and the pods;
 * `operations`: what people do to it, and what to warn them of.
 """
@@ -21,7 +21,7 @@ from shoal.dialects.volcano import (
     status,
     validation,
 )
-from shoal.dialects.volcano.settings import Settings, settings
+from shoal.dialects.volcano.settings import VolcanoSettings, settings
 from shoal.scheduler.api.pod_groups import QUEUE
 
 DIALECT = Dialect(
@@ -30,24 +30,24 @@ DIALECT = Dialect(
     settings=settings,
     default=spec.default,
     admit=validation.admit,
-    foresee=actions.foresee,
+    preview_pods=actions.preview_pods,
     warn=actions.warn,
     read=job_spec.read,
-    render=pod_builder.render,
+    build_pod=pod_builder.build_pod,
     pod_name=pod_builder.pod_name,
     restore=status.restore,
     record=status.record,
     owner=pod_builder.owner,
-    body=pod_builder.body,
+    observe_pod=pod_builder.observe_pod,
     report=status.report,
-    kin=children.KIN,
-    orders=commands.ORDERS,
-    mark=pod_builder.MARK,
+    owned_objects=children.OWNED_OBJECTS,
+    commands=commands.JOB_COMMANDS,
+    deletion_mark=pod_builder.MARK,
     scale_patch=actions.scale_patch,
     admit_change=validation.admit_change,
-    admit_among=validation.admit_among,
-    neighbours=(QUEUE,),
-    shown=status.shown,
+    validate_in_cluster=validation.validate_in_cluster,
+    validated_against=(QUEUE,),
+    status_state=status.status_state,
 )
 
-__all__ = ["DIALECT", "Settings", "settings"]
+__all__ = ["DIALECT", "VolcanoSettings", "settings"]

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 from pydantic import ValidationError
 
 from shoal.dialects.volcano import plugins
-from shoal.dialects.volcano.children import scene_of
-from shoal.dialects.volcano.min_available import Notes
+from shoal.dialects.volcano.children import plugin_job_of
+from shoal.dialects.volcano.min_available import MinAvailableNotes
 from shoal.dialects.volcano.plugins.svc import fits_a_variable
-from shoal.dialects.volcano.spec import Policy, Spec, Task, default, spec_of
+from shoal.dialects.volcano.spec import JobSpec, LifecyclePolicy, TaskSpec, default, spec_of
 from shoal.dialects.volcano.template_validation import unknown_fields
 from shoal.dialects.volcano.validation import admit
 from shoal.kube.errors import Cause
@@ -33,7 +33,7 @@ def scale_patch(manifest: Obj, sizes: Mapping[str, int]) -> list[Obj]:
     wanted = [sizes.get(task["name"], task["replicas"]) for task in tasks]
     if wanted == [task["replicas"] for task in tasks]:
         return []
-    notes = Notes(manifest)
+    notes = MinAvailableNotes(manifest)
     minima = [
         notes.kept(task["name"], task["minAvailable"], task["replicas"], size)
         for task, size in zip(tasks, wanted, strict=True)
@@ -53,7 +53,7 @@ def _scaled(task: Obj, place: int, size: int, minima: list[int]) -> Iterator[Obj
         yield {"op": "add", "path": f"{path}/partitionPolicy/totalPartitions", "value": whole}
 
 
-def foresee(_: Obj) -> list[Cause]:
+def preview_pods(_: Obj) -> list[Cause]:
     """Nothing: `admit` judges the templates whole."""
     return []
 
@@ -69,13 +69,13 @@ def warn(manifest: Obj, old: Obj | None = None) -> list[str]:
         spec = spec_of(manifest)
     except ValidationError:
         return []
-    found = [*_dead_policies(spec), *plugins.ignored_arguments(spec)]
+    found = [*_ineffective_policies(spec), *plugins.ignored_arguments(spec)]
     for place, task in enumerate(spec.tasks):
         found += unknown_fields(task.template, f"spec.tasks[{place}].template")
-    return [*found, *_silent_events(spec), *_long_lists(manifest, spec)]
+    return [*found, *_unmatched_events(spec), *_long_lists(manifest, spec)]
 
 
-def _dead_policies(spec: Spec) -> Iterator[str]:
+def _ineffective_policies(spec: JobSpec) -> Iterator[str]:
     """A container that is restarted in place never lets its pod fail."""
     for place, task in enumerate(spec.tasks):
         policy = at_path(task.template, "spec", "restartPolicy", default="Always")
@@ -88,13 +88,13 @@ def _dead_policies(spec: Spec) -> Iterator[str]:
         )
 
 
-def _asks_for_failures(spec: Spec, task: Task) -> bool:
-    policies: list[Policy] = [*task.policies, *spec.policies]
+def _asks_for_failures(spec: JobSpec, task: TaskSpec) -> bool:
+    policies: list[LifecyclePolicy] = [*task.policies, *spec.policies]
     return any("PodFailed" in policy.named or policy.exit_code is not None for policy in policies)
 
 
-def _silent_events(spec: Spec) -> Iterator[str]:
-    lists: list[tuple[str, list[Policy]]] = [("spec.policies", spec.policies)]
+def _unmatched_events(spec: JobSpec) -> Iterator[str]:
+    lists: list[tuple[str, list[LifecyclePolicy]]] = [("spec.policies", spec.policies)]
     lists += [(f"spec.tasks[{place}].policies", task.policies) for place, task in enumerate(spec.tasks)]
     for path, policies in lists:
         for place, policy in enumerate(policies):
@@ -104,10 +104,10 @@ def _silent_events(spec: Spec) -> Iterator[str]:
                 yield f"{path}[{place}].timeout: PodPending needs one: every pod is pending for a moment"
 
 
-def _long_lists(manifest: Obj, spec: Spec) -> Iterator[str]:
+def _long_lists(manifest: Obj, spec: JobSpec) -> Iterator[str]:
     if "svc" not in spec.plugins:
         return
-    scene = scene_of(manifest, spec)
+    scene = plugin_job_of(manifest, spec)
     for task in spec.tasks:
         if not fits_a_variable(scene, task):
             yield (

@@ -34,7 +34,7 @@ def _or(field: str, otherwise: str, of: str = "self") -> str:
     return f"(has({of}.{field}) ? {of}.{field} : {otherwise})"
 
 
-def _stays(field: str, otherwise: str, empty: str) -> str:
+def _unchanged(field: str, otherwise: str, empty: str) -> str:
     """That it means the same as before; what is empty means the default too."""
     now, before = (f"(has({of}.{field}) && {of}.{field} != {empty} ? {of}.{field} : {otherwise})" for of in _BOTH)
     return f"{now} == {before}"
@@ -73,7 +73,7 @@ def of_job() -> list[Obj]:
             reason="FieldValueForbidden",
         ),
         _rule(
-            " && ".join(_stays(field, *meant) for field, meant in fixed.items()),
+            " && ".join(_unchanged(field, *meant) for field, meant in fixed.items()),
             MUTABLE,
             reason="FieldValueForbidden",
         ),

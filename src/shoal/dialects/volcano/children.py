@@ -12,21 +12,21 @@ from collections.abc import Mapping
 from hashlib import blake2b
 from typing import Any
 
-from shoal.dialects.dialect import Awaited, Child, Kin
+from shoal.dialects.dialect import ChildKind, OwnedObjects, RequiredObject
 from shoal.dialects.gang_backends import volcano
-from shoal.dialects.gang_backends.volcano import standing
+from shoal.dialects.gang_backends.volcano import gang_status
 from shoal.dialects.volcano import names
-from shoal.dialects.volcano.plugins import asked_for, ray, ssh, svc
-from shoal.dialects.volcano.plugins.pods import Scene
+from shoal.dialects.volcano.plugins import ray, requested_plugins, ssh, svc
+from shoal.dialects.volcano.plugins.pods import PluginJob
 from shoal.dialects.volcano.pod_groups import Gangs, gangs
-from shoal.dialects.volcano.spec import Spec, seconds_of, spec_of
-from shoal.engine import Apply, CompanionRef, Group, GroupRef, Seen, Target
-from shoal.engine.policies import Companion, Giving, GroupPlan, Life
+from shoal.dialects.volcano.spec import JobSpec, seconds_of, spec_of
+from shoal.engine import Apply, GroupRef, ObservedGroup, ObservedObject, OwnedObjectRef, Target
+from shoal.engine.policies import GroupPlan, Lifetime, OwnedObject, ReclaimLimits
 from shoal.kube.kinds import CONFIG_MAP, PERSISTENT_VOLUME_CLAIM, SECRET, SERVICE, Kind
 from shoal.kube.objects import Obj, annotations_of, is_terminating, labels_of, name_of, namespace_of, uid_of
 from shoal.kube.owners import is_controlled_by
 from shoal.kube.patching.json_values import clone
-from shoal.scheduler.api.pod_groups import ELASTIC, GIVE_BACK_WHY, POD_GROUP, asked_back
+from shoal.scheduler.api.pod_groups import ELASTIC, POD_GROUP, RECLAIM_REASON, reclaimed_uids
 from shoal.scheduler.api.pod_groups import definitions as gang_definitions
 
 PART = "shoal.dev/part"  # on a companion: which one it is
@@ -39,38 +39,41 @@ _OURS = names.JOB_NAME  # as a selector: whatever has the label
 # --- which there are -----------------------------------------------------------------------------------------------
 
 
-def group_plans(spec: Spec) -> tuple[GroupPlan, ...]:
+def group_plans(spec: JobSpec) -> tuple[GroupPlan, ...]:
     wanted = gangs(spec, job="", uid="")
     return tuple(
         GroupPlan(
             key,
             _digest({**volcano.spec(gang), **({ELASTIC: True} if gang.is_elastic else {})}),
-            frozenset(part.role for part in gang.parts) if len(wanted) > 1 else frozenset(),
-            Giving(gang.least, gang.least_of_roles) if gang.is_elastic else None,
+            frozenset(part.role for part in gang.roles) if len(wanted) > 1 else frozenset(),
+            ReclaimLimits(gang.minimum, gang.role_minimums) if gang.is_elastic else None,
         )
         for key, gang in wanted.items()
     )
 
 
-def companions(spec: Spec, scene: Scene) -> tuple[Companion, ...]:
+def owned_objects(spec: JobSpec, scene: PluginJob) -> tuple[OwnedObject, ...]:
     """Plugin objects live until the job ends, claims until somebody deletes the job."""
     parts = [part for part in _KINDS if _is_wanted(part, spec)]
-    made = [Companion(part, life=Life.UNTIL_END, digest=_digest(_content(part, scene, is_new=False))) for part in parts]
+    made = [
+        OwnedObject(part, lifetime=Lifetime.UNTIL_END, digest=_digest(_content(part, scene, is_new=False)))
+        for part in parts
+    ]
     made += [
-        Companion(f"{_CLAIM}{place}", life=Life.UNTIL_DELETED, digest="claim", write_back=True)
-        for place in _claimed(spec)
+        OwnedObject(f"{_CLAIM}{locate_object}", lifetime=Lifetime.UNTIL_DELETED, digest="claim", write_back=True)
+        for locate_object in _claimed(spec)
     ]
     return tuple(made)
 
 
-def _is_wanted(part: str, spec: Spec) -> bool:
+def _is_wanted(part: str, spec: JobSpec) -> bool:
     plugin = {SERVICE_PART: "svc", HOSTS: "svc", KEYS: "ssh", HEAD: "ray"}[part]
     return plugin in spec.plugins
 
 
-def _claimed(spec: Spec) -> list[int]:
+def _claimed(spec: JobSpec) -> list[int]:
     """The places of volumes whose claims we make."""
-    return [place for place, volume in enumerate(spec.volumes) if volume.volume_claim is not None]
+    return [locate_object for locate_object, volume in enumerate(spec.volumes) if volume.volume_claim is not None]
 
 
 def _digest(content: Any) -> str:
@@ -80,10 +83,10 @@ def _digest(content: Any) -> str:
 # --- how they look -------------------------------------------------------------------------------------------------
 
 
-def dress(manifest: Obj, apply: Apply, is_new: bool) -> Obj:
+def build_object(manifest: Obj, apply: Apply, is_new: bool) -> Obj:
     """A group or companion; of one that is there, what has to be changed."""
     spec, target = spec_of(manifest), apply.target
-    kind, name = place(manifest, target)
+    kind, name = locate_object(manifest, target)
     metadata: Obj = {
         "name": name,
         "namespace": namespace_of(manifest),
@@ -100,21 +103,21 @@ def dress(manifest: Obj, apply: Apply, is_new: bool) -> Obj:
             metadata["annotations"][ELASTIC] = "true" if gang.is_elastic else None
         content: Obj = {"spec": volcano.spec(gang)}
     else:
-        assert isinstance(target, CompanionRef)
+        assert isinstance(target, OwnedObjectRef)
         metadata["annotations"][PART] = target.name
-        content = _dressed(target.name, manifest, spec, is_new=is_new)
+        content = _built_part(target.name, manifest, spec, is_new=is_new)
     return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, **content}
 
 
-def _dressed(part: str, manifest: Obj, spec: Spec, *, is_new: bool) -> Obj:
+def _built_part(part: str, manifest: Obj, spec: JobSpec, *, is_new: bool) -> Obj:
     if part.startswith(_CLAIM):
         wanted = spec.volumes[int(part.removeprefix(_CLAIM))].volume_claim
         return {"spec": clone(wanted)} if is_new else {}
-    return _content(part, scene_of(manifest, spec), is_new=is_new)
+    return _content(part, plugin_job_of(manifest, spec), is_new=is_new)
 
 
-def _content(part: str, scene: Scene, *, is_new: bool) -> Obj:
-    flags = asked_for(scene.spec)
+def _content(part: str, scene: PluginJob, *, is_new: bool) -> Obj:
+    flags = requested_plugins(scene.spec)
     if part == SERVICE_PART:
         return svc.service(scene, flags["svc"])
     if part == HOSTS:
@@ -129,8 +132,8 @@ def _is_private(annotation: str) -> bool:
     return annotation.startswith(("shoal.dev/", "kubectl.kubernetes.io/"))
 
 
-def scene_of(manifest: Obj, spec: Spec) -> Scene:
-    return Scene(name_of(manifest), namespace_of(manifest), spec)
+def plugin_job_of(manifest: Obj, spec: JobSpec) -> PluginJob:
+    return PluginJob(name_of(manifest), namespace_of(manifest), spec)
 
 
 def reference(manifest: Obj) -> Obj:
@@ -144,11 +147,11 @@ def reference(manifest: Obj) -> Obj:
     }
 
 
-def place(manifest: Obj, target: Target) -> tuple[Kind, str]:
+def locate_object(manifest: Obj, target: Target) -> tuple[Kind, str]:
     job = name_of(manifest)
     if isinstance(target, GroupRef):
         return POD_GROUP, names.group_name(job, uid_of(manifest), target.key)
-    assert isinstance(target, CompanionRef)
+    assert isinstance(target, OwnedObjectRef)
     part = target.name
     if part.startswith(_CLAIM):
         number = int(part.removeprefix(_CLAIM))
@@ -157,45 +160,47 @@ def place(manifest: Obj, target: Target) -> tuple[Kind, str]:
     return _KINDS[part], named[part]
 
 
-def trouble(target: Target) -> str:
+def describe_failure(target: Target) -> str:
     if isinstance(target, GroupRef):
         return "PodGroupError"
-    claims = isinstance(target, CompanionRef) and target.name.startswith(_CLAIM)
+    claims = isinstance(target, OwnedObjectRef) and target.name.startswith(_CLAIM)
     return "PVCError" if claims else "PluginError"
 
 
 # --- recognising ---------------------------------------------------------------------------------------------------
 
 
-def recognise(obj: Obj, manifest: Obj) -> tuple[GroupRef, Group] | tuple[CompanionRef, Seen] | None:
+def observe_child(
+    obj: Obj, manifest: Obj
+) -> tuple[GroupRef, ObservedGroup] | tuple[OwnedObjectRef, ObservedObject] | None:
     """A child beside its job; None where it is no child of this job, or no group or companion."""
     if not is_controlled_by(obj, manifest):
         return None
     notes = annotations_of(obj)
     digest = notes.get(names.DIGEST, "")
     if names.STAGE in notes:
-        key, seen = notes[names.STAGE], standing(obj)
-        group = Group(
+        key, seen = notes[names.STAGE], gang_status(obj)
+        group = ObservedGroup(
             uid_of(obj),
             key,
             digest,
             admitted=seen.admitted,
-            unknown=seen.broken,
+            unknown=seen.partially_placed,
             leaving=is_terminating(obj),
-            asked=asked_back(obj),
-            because=notes.get(GIVE_BACK_WHY, ""),
-            obstacle=seen.reason,
-            obstacle_text=seen.why,
+            asked=reclaimed_uids(obj),
+            reclaim_reason=notes.get(RECLAIM_REASON, ""),
+            pending_reason=seen.reason,
+            pending_message=seen.message,
         )
         return GroupRef(key), group
     if PART in notes:
-        return CompanionRef(notes[PART]), Seen(uid_of(obj), digest, leaving=is_terminating(obj))
+        return OwnedObjectRef(notes[PART]), ObservedObject(uid_of(obj), digest, leaving=is_terminating(obj))
     return None
 
 
-def waits(group: Obj) -> str:
+def pending_reason(group: Obj) -> str:
     """Why a group is not let in, as its scheduler says it."""
-    return standing(group).why.rstrip(".")
+    return gang_status(group).message.rstrip(".")
 
 
 def gangs_of(manifest: Obj) -> Gangs:
@@ -209,17 +214,17 @@ def gangs_of(manifest: Obj) -> Gangs:
         seconds = None
     labels = labels_of(manifest)
     job, uid = name_of(manifest), uid_of(manifest)
-    return gangs(spec_of(manifest), job=job, uid=uid, patience_seconds=seconds, labels=labels)
+    return gangs(spec_of(manifest), job=job, uid=uid, schedule_timeout_seconds=seconds, labels=labels)
 
 
-def awaits(manifest: Obj) -> tuple[Awaited, ...]:
+def required_objects(manifest: Obj) -> tuple[RequiredObject, ...]:
     """Claims that somebody else has to make."""
     return tuple(
-        Awaited(PERSISTENT_VOLUME_CLAIM, name, claim_key(name)) for name in claims_of_others(spec_of(manifest))
+        RequiredObject(PERSISTENT_VOLUME_CLAIM, name, claim_key(name)) for name in claims_of_others(spec_of(manifest))
     )
 
 
-def claims_of_others(spec: Spec) -> list[str]:
+def claims_of_others(spec: JobSpec) -> list[str]:
     found = [volume.volume_claim_name for volume in spec.volumes if volume.volume_claim is None]
     return list(dict.fromkeys(found))
 
@@ -228,7 +233,7 @@ def claim_key(name: str) -> str:
     return f"claim:{name}"
 
 
-def controlled(spec: Spec, job: str, uid: str) -> Mapping[str, str]:
+def controlled(spec: JobSpec, job: str, uid: str) -> Mapping[str, str]:
     """What a status lists as controlled: plugins, and claims."""
     found = {f"plugin-{name}": name for name in spec.plugins}
     for number, volume in enumerate(spec.volumes):
@@ -237,21 +242,21 @@ def controlled(spec: Spec, job: str, uid: str) -> Mapping[str, str]:
     return found
 
 
-KIN = Kin(
+OWNED_OBJECTS = OwnedObjects(
     children=(
-        Child(POD_GROUP, _OURS),
-        Child(SERVICE, _OURS),
-        Child(CONFIG_MAP, _OURS),
-        Child(SECRET, _OURS),
-        Child(PERSISTENT_VOLUME_CLAIM),
+        ChildKind(POD_GROUP, _OURS),
+        ChildKind(SERVICE, _OURS),
+        ChildKind(CONFIG_MAP, _OURS),
+        ChildKind(SECRET, _OURS),
+        ChildKind(PERSISTENT_VOLUME_CLAIM),
     ),
-    dress=dress,
-    place=place,
-    recognise=recognise,
-    trouble=trouble,
-    awaits=awaits,
+    build_object=build_object,
+    locate_object=locate_object,
+    observe_child=observe_child,
+    describe_failure=describe_failure,
+    required_objects=required_objects,
     definitions=gang_definitions,
     group=POD_GROUP,
-    waits=waits,
+    pending_reason=pending_reason,
     gangs=gangs_of,
 )

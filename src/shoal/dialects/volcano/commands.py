@@ -6,36 +6,36 @@ created, or with an unknown action is rejected with an Event and removed like an
 
 from __future__ import annotations
 
-from shoal.dialects.dialect import Orders
+from shoal.dialects.dialect import Commands
 from shoal.dialects.volcano import names
 from shoal.engine import Command
 from shoal.kube.objects import Key, Obj, name_of, namespace_of, uid_of
 from shoal.scheduler.api.pod_groups import COMMAND
 
 
-def target(order: Obj) -> Key | None:
+def target(new_command: Obj) -> Key | None:
     """The Job an order is for; None for a queue's."""
-    meant = order.get("target") or {}
+    meant = new_command.get("target") or {}
     if meant.get("kind") != "Job" or not str(meant.get("apiVersion") or "").startswith(f"{names.GROUP}/"):
         return None
-    return Key(namespace_of(order), str(meant.get("name") or ""))
+    return Key(namespace_of(new_command), str(meant.get("name") or ""))
 
 
-def read(order: Obj, manifest: Obj) -> Command:
+def read(new_command: Obj, manifest: Obj) -> Command:
     """The order in the engine's words; a word that means nothing is told as such."""
-    action, meant = str(order.get("action") or ""), (order.get("target") or {}).get("uid")
+    action, meant = str(new_command.get("action") or ""), (new_command.get("target") or {}).get("uid")
     if meant and meant != uid_of(manifest):
         action = f"{action} for a Job with uid {meant}"
-    elif "" < _created(order) < _created(manifest):  # RFC 3339 in UTC and whole seconds, so text compares as time
-        action = f"{action} from {_created(order)}, before this Job was created"
-    return Command(uid_of(order), action)
+    elif "" < _created(new_command) < _created(manifest):  # RFC 3339 in UTC and whole seconds, so text compares as time
+        action = f"{action} from {_created(new_command)}, before this Job was created"
+    return Command(uid_of(new_command), action)
 
 
 def _created(obj: Obj) -> str:
     return str(obj["metadata"].get("creationTimestamp") or "")
 
 
-def order(manifest: Obj, action: str) -> Obj:
+def new_command(manifest: Obj, action: str) -> Obj:
     """A Command of that action for this Job, and no other of its name."""
     whom = {"apiVersion": names.API_VERSION, "kind": "Job", "name": name_of(manifest), "uid": uid_of(manifest)}
     return {
@@ -51,10 +51,10 @@ def order(manifest: Obj, action: str) -> Obj:
     }
 
 
-ORDERS = Orders(
+JOB_COMMANDS = Commands(
     kind=COMMAND,
     target=target,
     read=read,
-    stop=lambda manifest: order(manifest, "TerminateJob"),
-    start=lambda manifest: order(manifest, "ResumeJob"),
+    stop=lambda manifest: new_command(manifest, "TerminateJob"),
+    start=lambda manifest: new_command(manifest, "ResumeJob"),
 )

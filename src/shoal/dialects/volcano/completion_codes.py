@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from shoal.engine import Nature, Outcome
+from shoal.engine import FailureClass, Outcome
 
-COMPLETED = Outcome(Nature.OK, phrase="Completed", text="enough pods succeeded")
-COMPLETED_BY_COUNT = Outcome(Nature.OK, phrase="Completed", text="{count} pods succeeded, minSuccess asks for {need}")
-FAILED = Outcome(Nature.UNKNOWN, code=1, phrase="Failed", text="too few pods succeeded")
-OUT_OF_RETRIES = Outcome(Nature.UNKNOWN, code=1, phrase="Failed", text="maxRetry permits no further run")
+COMPLETED = Outcome(FailureClass.OK, phrase="Completed", text="enough pods succeeded")
+COMPLETED_BY_COUNT = Outcome(
+    FailureClass.OK, phrase="Completed", text="{count} pods succeeded, minSuccess asks for {need}"
+)
+FAILED = Outcome(FailureClass.UNKNOWN, code=1, phrase="Failed", text="too few pods succeeded")
+OUT_OF_RETRIES = Outcome(FailureClass.UNKNOWN, code=1, phrase="Failed", text="maxRetry permits no further run")
 # Final: somebody asked for the end.
-TERMINATED = Outcome(Nature.PERMANENT, code=1, phrase="Terminated", text="the job was terminated", final=True)
-ABORTED = Outcome(Nature.UNKNOWN, code=1, phrase="Aborted", text="the job was aborted")
+TERMINATED = Outcome(FailureClass.PERMANENT, code=1, phrase="Terminated", text="the job was terminated", final=True)
+ABORTED = Outcome(FailureClass.UNKNOWN, code=1, phrase="Aborted", text="the job was aborted")
 
-POD_LEAVING = Outcome(Nature.LOST, phrase="PodEvicted", text="the pod is being deleted by others")
-POD_GONE = Outcome(Nature.LOST, phrase="PodEvicted", text="the pod was deleted by others")
-POD_UNSEEN = Outcome(Nature.LOST, phrase="PodUnseen", text="the pod was created and never seen")
-POD_SUCCEEDED = Outcome(Nature.OK, phrase="Succeeded", text="the pod succeeded")
-SCALED_AWAY = Outcome(Nature.PERMANENT, phrase="ScaledAway", text="the task was scaled down", final=True)
-CUT_OFF = Outcome(Nature.PERMANENT, phrase="CutOff", text="the job ended without it", final=True)  # shown, not stored
-NO_CODE = Outcome(Nature.UNKNOWN, code=1, phrase="PodFailed", text="the pod failed")
+POD_LEAVING = Outcome(FailureClass.LOST, phrase="PodEvicted", text="the pod is being deleted by others")
+POD_GONE = Outcome(FailureClass.LOST, phrase="PodEvicted", text="the pod was deleted by others")
+POD_UNSEEN = Outcome(FailureClass.LOST, phrase="PodUnseen", text="the pod was created and never seen")
+POD_SUCCEEDED = Outcome(FailureClass.OK, phrase="Succeeded", text="the pod succeeded")
+SCALED_AWAY = Outcome(FailureClass.PERMANENT, phrase="ScaledAway", text="the task was scaled down", final=True)
+# shown, not stored
+CUT_OFF = Outcome(FailureClass.PERMANENT, phrase="CutOff", text="the job ended without it", final=True)
+NO_CODE = Outcome(FailureClass.UNKNOWN, code=1, phrase="PodFailed", text="the pod failed")

@@ -8,8 +8,8 @@ from functools import cache
 import msgspec
 
 from shoal.dialects.volcano.names import GROUP, VERSION
-from shoal.dialects.volcano.spec import Spec
-from shoal.dialects.volcano.status_types import Status
+from shoal.dialects.volcano.spec import JobSpec
+from shoal.dialects.volcano.status_types import VolcanoJobStatus
 from shoal.kube.crd_schema import crd_manifest, structural
 from shoal.kube.kinds import Kind
 from shoal.kube.objects import Obj
@@ -59,7 +59,7 @@ def _openapi() -> Obj:
         "type": "object",
         "description": "Tasks of pods that are placed together, with policies for what happens to them",
         "properties": {
-            "spec": structural(Spec.model_json_schema(by_alias=True), defaults=False),
-            "status": structural(msgspec.json.schema(Status), defaults=False),
+            "spec": structural(JobSpec.model_json_schema(by_alias=True), defaults=False),
+            "status": structural(msgspec.json.schema(VolcanoJobStatus), defaults=False),
         },
     }

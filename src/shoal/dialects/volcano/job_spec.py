@@ -10,82 +10,84 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from shoal.dialects.dialect import ManifestInvalid
-from shoal.dialects.memo import remembered
+from shoal.dialects.memo import memoize
 from shoal.dialects.volcano import completion_codes, lifecycle_policies, names
-from shoal.dialects.volcano.children import claim_key, claims_of_others, companions, group_plans, scene_of
-from shoal.dialects.volcano.settings import Settings
-from shoal.dialects.volcano.spec import Spec, Task, spec_of
+from shoal.dialects.volcano.children import claim_key, claims_of_others, group_plans, owned_objects, plugin_job_of
+from shoal.dialects.volcano.settings import VolcanoSettings
+from shoal.dialects.volcano.spec import JobSpec, TaskSpec, spec_of
 from shoal.dialects.volcano.validation import admit
 from shoal.engine import Job, Policies, Role
 from shoal.engine.policies import (
     ALL,
     After,
-    AnswerAt,
     Bound,
-    Budget,
-    Claim,
-    Classify,
-    Clock,
+    BudgetScope,
+    BudgetUnit,
     Completion,
-    Deleted,
+    CompletionRule,
+    CountCondition,
+    DecisionSource,
+    DecisiveContainer,
     Drained,
     DropMark,
-    Embodiment,
-    Ending,
+    ExternalDeletion,
+    ExternalGate,
+    FailurePolicy,
+    FailureRule,
     Finish,
     GroupGate,
     Hold,
-    Judged,
-    Keep,
-    Life,
+    KeepPods,
+    Lifetime,
     Memory,
-    Names,
     Opens,
+    PodEndPolicy,
+    PodNames,
+    PodPolicy,
     Propagation,
     Ready,
-    Release,
     Retry,
-    Rule,
-    Scope,
-    Shrink,
-    Source,
+    RetryBudget,
+    RetryTiming,
+    ShrinkPolicy,
+    SlotRelease,
     Tally,
     Teardown,
-    Unit,
-    Victims,
-    When,
+    Timeouts,
+    VictimOrder,
     WhenEmpty,
-    WishGate,
 )
-from shoal.engine.types import Action, Nature
+from shoal.engine.types import Action, FailureClass
 from shoal.kube.objects import Obj, annotations_of, is_terminating, name_of, namespace_of, uid_of
 
 CREATION_SECONDS = 300  # a pod that was made and shows nowhere for so long is lost
 
-_EMBODIMENT = Embodiment(names=Names.INDEX, memory=Memory.ROSTER)
-_ENDING = Ending(
-    judged=Judged.FIRST,
-    by_others=Deleted.LOST,
-    at_leaving=True,
+_POD_POLICY = PodPolicy(names=PodNames.INDEX, memory=Memory.ROSTER)
+_POD_END = PodEndPolicy(
+    decisive_container=DecisiveContainer.FIRST,
+    external_deletion=ExternalDeletion.LOST,
+    at_termination=True,
     success_beats_leaving=True,
     disruption_is_loss=True,
     leaving=completion_codes.POD_LEAVING,
     gone=completion_codes.POD_GONE,
     unseen=completion_codes.POD_UNSEEN,
     ok=completion_codes.POD_SUCCEEDED,
-    answer_at=AnswerAt.VERDICT,
-    release=Release.GONE,
+    retry_at=RetryTiming.VERDICT,
+    release=SlotRelease.GONE,
 )
-_CLASSIFY = Classify(rules=(Rule(Nature.UNKNOWN, phrase="PodFailed"),), no_code=completion_codes.NO_CODE)
-_RETRY = Retry.word("ddddf")  # a failed pod just counts; a lost one is made again
-_TEARDOWN = Teardown(at_restart=Keep.NONE, at_end=Keep.FINISHED, restart_drained=Drained.ENOUGH)
+_CLASSIFY = FailurePolicy(
+    rules=(FailureRule(FailureClass.UNKNOWN, phrase="PodFailed"),), no_code=completion_codes.NO_CODE
+)
+_RETRY = Retry.from_letters("ddddf")  # a failed pod just counts; a lost one is made again
+_TEARDOWN = Teardown(at_restart=KeepPods.NONE, at_end=KeepPods.FINISHED, restart_drained=Drained.ENOUGH)
 _RESTARTS_OF = frozenset({"Running", "Pending"})  # phases in which a pod's restarts count
-_EVERYBODY_ENDED = Claim(Tally.DONE, ALL, Bound.SIZE)
+_ALL_DONE = CountCondition(Tally.DONE, ALL, Bound.SIZE)
 
 
-def read(manifest: Obj, settings: Settings) -> Job:
+def read(manifest: Obj, settings: VolcanoSettings) -> Job:
     """The job a manifest asks for. Raises ManifestInvalid where `admit` would have refused it."""
-    understood = _understood(manifest, settings)
+    understood = _parse_spec(manifest, settings)
     return Job(
         uid=uid_of(manifest),
         name=name_of(manifest),
@@ -97,7 +99,7 @@ def read(manifest: Obj, settings: Settings) -> Job:
     )
 
 
-class _Understood(NamedTuple):
+class _ParsedSpec(NamedTuple):
     """All that follows from a spec and the wishes beside it."""
 
     roles: tuple[Role, ...]
@@ -105,20 +107,20 @@ class _Understood(NamedTuple):
     minimum: int
 
 
-def _understood(manifest: Obj, settings: Settings) -> _Understood:
+def _parse_spec(manifest: Obj, settings: VolcanoSettings) -> _ParsedSpec:
     wishes = {key: annotations_of(manifest).get(key) for key in (names.SHRINK, names.VICTIMS, names.RESUME_COUNTS)}
 
-    def read_afresh() -> _Understood:
+    def read_afresh() -> _ParsedSpec:
         mistakes = admit(manifest)
         if mistakes:
             raise ManifestInvalid(mistakes)
         spec = spec_of(manifest)
         victims = _victims(wishes[names.VICTIMS] or "")
         roles = tuple(_role(task, victims.get(task.name, ())) for task in spec.tasks)
-        return _Understood(roles, _policies(spec, manifest, wishes, settings), spec.min_available)
+        return _ParsedSpec(roles, _policies(spec, manifest, wishes, settings), spec.min_available)
 
     written = (name_of(manifest), namespace_of(manifest), wishes, manifest.get("spec"))
-    known: _Understood = remembered(settings.understood, written, read_afresh)
+    known: _ParsedSpec = memoize(settings.understood, written, read_afresh)
     return known
 
 
@@ -132,7 +134,7 @@ def _victims(text: str) -> dict[str, tuple[int, ...]]:
     return found
 
 
-def _role(task: Task, victims: tuple[int, ...]) -> Role:
+def _role(task: TaskSpec, victims: tuple[int, ...]) -> Role:
     permits = max(task.max_retry - 1, 0) if task.max_retry >= 0 else None
     after = task.depends_on
     return Role(
@@ -140,7 +142,9 @@ def _role(task: Task, victims: tuple[int, ...]) -> Role:
         size=task.replicas,
         minimum=task.minimum,
         retry=_RETRY,
-        budget=Budget(Unit.CONTAINERS, Scope.ROLE, permits, when_empty=WhenEmpty.EVENT, phases=_RESTARTS_OF),
+        budget=RetryBudget(
+            BudgetUnit.CONTAINERS, BudgetScope.ROLE, permits, when_empty=WhenEmpty.EVENT, phases=_RESTARTS_OF
+        ),
         reactions=lifecycle_policies.reactions(task.policies),
         after=After(tuple(after.name), any=after.iteration == "any", ready=True) if after and after.name else None,
         partition_size=task.partition_policy.partition_size if task.partition_policy else 0,
@@ -148,16 +152,16 @@ def _role(task: Task, victims: tuple[int, ...]) -> Role:
     )
 
 
-def _policies(spec: Spec, manifest: Obj, wishes: dict[str, str | None], settings: Settings) -> Policies:
+def _policies(spec: JobSpec, manifest: Obj, wishes: dict[str, str | None], settings: VolcanoSettings) -> Policies:
     counts = wishes[names.RESUME_COUNTS] == "true" or settings.resume_counts
     return Policies(
-        embodiment=_EMBODIMENT,
-        ending=_ENDING,
+        pod_policy=_POD_POLICY,
+        pod_end=_POD_END,
         classify=_CLASSIFY,
         budgets=(
-            Budget(
-                Unit.ACTIONS,
-                Scope.JOB,
+            RetryBudget(
+                BudgetUnit.ACTIONS,
+                BudgetScope.JOB,
                 max(spec.max_retry - 1, 0),
                 when_empty=WhenEmpty.CHARGE_AND_FAIL,
                 outcome=completion_codes.OUT_OF_RETRIES,
@@ -173,79 +177,83 @@ def _policies(spec: Spec, manifest: Obj, wishes: dict[str, str | None], settings
         # A gang never starts with fewer than its minimum: whoever failed would keep a resumed job waiting for ever.
         hold=Hold(
             from_spec=False,
-            keeps=Keep.FINISHED,
+            keeps=KeepPods.FINISHED,
             resume_charged=counts,
             renews_failed=True,
             release_counts=True,
             ignores=frozenset({Action.COMPLETE}),
         ),
-        clock=Clock(
+        clock=Timeouts(
             ttl_seconds=spec.ttl_seconds_after_finished,
             propagation=Propagation.FOREGROUND,
             creation_seconds=CREATION_SECONDS,
         ),
         teardown=_TEARDOWN,
-        companions=companions(spec, scene_of(manifest, spec)),
+        owned_objects=owned_objects(spec, plugin_job_of(manifest, spec)),
     )
 
 
-def _ready(spec: Spec) -> Ready:
+def _ready(spec: JobSpec) -> Ready:
     """Running with enough pods that run or ended; Pending again when more are missing than may be."""
-    too_many_missing = Claim(Tally.PENDING, ALL, at_least=spec.total - spec.min_available + 1)
-    return Ready((Claim(Tally.STARTED, ALL, Bound.MIN),), sticky=False, falls_back=(too_many_missing,))
+    too_many_missing = CountCondition(Tally.PENDING, ALL, at_least=spec.total - spec.min_available + 1)
+    return Ready((CountCondition(Tally.STARTED, ALL, Bound.MIN),), sticky=False, falls_back=(too_many_missing,))
 
 
-def _completion(spec: Spec) -> Completion:
+def _completion(spec: JobSpec) -> Completion:
     """minSuccess at once; once all have ended, the tasks' minima, then minSuccess, then the job's minimum."""
-    verdicts: list[When] = []
+    rules: list[CompletionRule] = []
     if spec.min_success is not None:
-        enough = Claim(Tally.OK, ALL, at_least=spec.min_success)
-        verdicts.append(When((enough,), completion_codes.COMPLETED_BY_COUNT, finish=Finish.AT_ONCE))
+        enough = CountCondition(Tally.OK, ALL, at_least=spec.min_success)
+        rules.append(CompletionRule((enough,), completion_codes.COMPLETED_BY_COUNT, finish=Finish.AT_ONCE))
     if spec.min_available >= spec.minima:
         for task in spec.tasks:
             if task.minimum:
-                verdicts += _failures(Claim(Tally.OK, task.name, below=task.minimum))
+                rules += _failures(CountCondition(Tally.OK, task.name, below=task.minimum))
     if spec.min_success is None:
-        enough = Claim(Tally.OK, ALL, at_least=Bound.MIN)
-        verdicts.append(When((_EVERYBODY_ENDED, enough), completion_codes.COMPLETED, finish=Finish.AT_ONCE))
-    verdicts += _failures()
+        enough = CountCondition(Tally.OK, ALL, at_least=Bound.MIN)
+        rules.append(CompletionRule((_ALL_DONE, enough), completion_codes.COMPLETED, finish=Finish.AT_ONCE))
+    rules += _failures()
     return Completion(
-        verdicts=tuple(verdicts), order=(Source.COMMAND, Source.REACTIONS, Source.COMPLETION), needs_ready=True
+        rules=tuple(rules),
+        order=(DecisionSource.COMMAND, DecisionSource.REACTIONS, DecisionSource.COMPLETION),
+        needs_ready=True,
     )
 
 
-def _failures(*because: Claim) -> list[When]:
+def _failures(*because: CountCondition) -> list[CompletionRule]:
     """The end of all without enough successes; told with the pod that failed last, where one did."""
-    somebody = Claim(Tally.BAD, ALL, at_least=1)
+    somebody = CountCondition(Tally.BAD, ALL, at_least=1)
     text = "{who} was the last to fail; failed pods: {count}"
     return [
-        When(
-            (somebody, _EVERYBODY_ENDED, *because),
+        CompletionRule(
+            (somebody, _ALL_DONE, *because),
             completion_codes.FAILED,
             finish=Finish.AT_ONCE,
             names_trigger=True,
             takes_code=True,
             trigger_text=text,
         ),
-        When((_EVERYBODY_ENDED, *because), completion_codes.FAILED, finish=Finish.AT_ONCE),
+        CompletionRule((_ALL_DONE, *because), completion_codes.FAILED, finish=Finish.AT_ONCE),
     ]
 
 
-def _shrink(wishes: dict[str, str | None]) -> Shrink:
-    victims = Victims.PENDING_FIRST if wishes[names.SHRINK] == "pending-first" else Victims.HIGHEST
+def _shrink(wishes: dict[str, str | None]) -> ShrinkPolicy:
+    victims = VictimOrder.PENDING_FIRST if wishes[names.SHRINK] == "pending-first" else VictimOrder.HIGHEST
     if wishes[names.VICTIMS]:
-        victims = Victims.NAMED
-    return Shrink(victims=victims, mark=DropMark.POD, outcome=completion_codes.SCALED_AWAY)
+        victims = VictimOrder.NAMED
+    return ShrinkPolicy(victims=victims, mark=DropMark.POD, outcome=completion_codes.SCALED_AWAY)
 
 
-def _gates(spec: Spec) -> tuple[GroupGate | WishGate, ...]:
+def _gates(spec: JobSpec) -> tuple[GroupGate | ExternalGate, ...]:
     claims = [
-        WishGate(
+        ExternalGate(
             key=claim_key(name),
-            sentence=f"The job waits for the PersistentVolumeClaim {name}: somebody has to create it",
+            message=f"The job waits for the PersistentVolumeClaim {name}: somebody has to create it",
             reason="PVCError",
         )
         for name in claims_of_others(spec)
     ]
-    group = GroupGate(group_plans(spec), opens=Opens.ADMITTED, follows=True, life=Life.RUN, reason="PodGroupPending")
+    group = GroupGate(
+        group_plans(spec), opens_when=Opens.ADMITTED, follows=True, lifetime=Lifetime.RUN, reason="PodGroupPending"
+    )
     return (*claims, group)

@@ -10,23 +10,23 @@ import math
 from collections.abc import Iterator, Sequence
 
 from shoal.dialects.volcano.completion_codes import ABORTED, COMPLETED, TERMINATED
-from shoal.dialects.volcano.spec import Policy, seconds_of
-from shoal.engine import Action, Happening, Outcome
+from shoal.dialects.volcano.spec import LifecyclePolicy, seconds_of
+from shoal.engine import Action, EventType, Outcome
 from shoal.engine.policies import Reaction
 from shoal.kube.errors import Cause
 from shoal.kube.validation.errors import invalid, not_supported, required
 
 ANY = "*"
 # JobUpdated may be written and is never raised, so it stands for no happening.
-EVENTS: dict[str, frozenset[Happening]] = {
-    "PodPending": frozenset({Happening.TASK_PENDING}),
-    "PodFailed": frozenset({Happening.TASK_FAILED}),
-    "PodEvicted": frozenset({Happening.TASK_LOST}),
-    "TaskCompleted": frozenset({Happening.ROLE_SUCCEEDED}),
-    "TaskFailed": frozenset({Happening.ROLE_EXHAUSTED}),
-    "Unknown": frozenset({Happening.GROUP_UNKNOWN}),
+EVENTS: dict[str, frozenset[EventType]] = {
+    "PodPending": frozenset({EventType.TASK_PENDING}),
+    "PodFailed": frozenset({EventType.TASK_FAILED}),
+    "PodEvicted": frozenset({EventType.TASK_LOST}),
+    "TaskCompleted": frozenset({EventType.ROLE_SUCCEEDED}),
+    "TaskFailed": frozenset({EventType.ROLE_EXHAUSTED}),
+    "Unknown": frozenset({EventType.GROUP_UNKNOWN}),
     "JobUpdated": frozenset(),
-    ANY: frozenset({Happening.ANY}),
+    ANY: frozenset({EventType.ANY}),
 }
 ACTIONS: dict[str, Action] = {
     "AbortJob": Action.HOLD,
@@ -47,12 +47,12 @@ _OUTCOMES: dict[str, Outcome] = {
 COMMANDS = ("AbortJob", "ResumeJob", "RestartJob", "TerminateJob", "CompleteJob")
 
 
-def reactions(policies: Sequence[Policy]) -> tuple[Reaction, ...]:
+def reactions(policies: Sequence[LifecyclePolicy]) -> tuple[Reaction, ...]:
     """In the order written."""
     return tuple(_reaction(policy) for policy in policies)
 
 
-def _reaction(policy: Policy) -> Reaction:
+def _reaction(policy: LifecyclePolicy) -> Reaction:
     happenings = frozenset(happening for event in policy.named for happening in EVENTS[event])
     return Reaction(
         ACTIONS[policy.action],
@@ -71,7 +71,7 @@ def commands() -> dict[str, Reaction]:
 # --- mistakes ------------------------------------------------------------------------------------------------------
 
 
-def mistakes(policies: Sequence[Policy], path: str) -> Iterator[Cause]:
+def find_errors(policies: Sequence[LifecyclePolicy], path: str) -> Iterator[Cause]:
     events: list[str] = []
     codes: list[int] = []
     for place, policy in enumerate(policies):
@@ -89,14 +89,14 @@ def mistakes(policies: Sequence[Policy], path: str) -> Iterator[Cause]:
         yield Cause("FieldValueInvalid", "if there is * here, there must be no other event beside it", path)
 
 
-def _places(policy: Policy, path: str) -> Iterator[tuple[str, str]]:
+def _places(policy: LifecyclePolicy, path: str) -> Iterator[tuple[str, str]]:
     """The events it names, each with where it is written."""
     if policy.event:
         yield f"{path}.event", policy.event
     yield from ((f"{path}.events[{place}]", event) for place, event in enumerate(policy.events))
 
 
-def _of_one(policy: Policy, path: str) -> Iterator[Cause]:
+def _of_one(policy: LifecyclePolicy, path: str) -> Iterator[Cause]:
     if policy.named and policy.exit_code is not None:
         yield Cause("FieldValueInvalid", "must not specify event and exitCode simultaneously", path)
     elif not policy.named and policy.exit_code is None:

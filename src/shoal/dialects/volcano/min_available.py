@@ -18,12 +18,12 @@ OF_ALL = ""  # the key of the job's own minimum; tasks have their names
 EVERY, TASKS = "all", "tasks"  # meanings that are no number
 
 
-class Notes:
+class MinAvailableNotes:
     """The meanings of one Job's minima, as they were and as they will be."""
 
     def __init__(self, manifest: Obj) -> None:
         self._manifest = manifest
-        self._before = _remembered(manifest)
+        self._before = _read_notes(manifest)
         self._after: dict[str, Any] = {}
 
     def kept(self, key: str, minimum: int, before: int, after: int) -> int:
@@ -72,7 +72,7 @@ def _read(minimum: int, together: int, total: int) -> str | int:
     return EVERY if minimum == total else minimum
 
 
-def _remembered(manifest: Obj) -> dict[str, Any]:
+def _read_notes(manifest: Obj) -> dict[str, Any]:
     try:
         notes = json.loads(annotations_of(manifest).get(MEANING) or "{}")
     except ValueError:  # somebody else's words: the numbers speak for themselves

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from shoal.dialects.validation_errors import causes
-from shoal.dialects.volcano.spec import Spec, default
+from shoal.dialects.volcano.spec import JobSpec, default
 from shoal.kube.errors import Cause
 from shoal.kube.objects import Obj
 from shoal.kube.schema_errors import is_at_or_below
@@ -24,13 +24,13 @@ _OBJECTS = ("model_type", "model_attributes_type", "dict_type")
 _SIZE = re.compile(r"(spec\.tasks\[\d+\])\.replicas")
 
 
-def salvaged(manifest: Obj, right: Mapping[str, str]) -> tuple[Spec, list[Cause]]:
+def validate_partially(manifest: Obj, right: Mapping[str, str]) -> tuple[JobSpec, list[Cause]]:
     """The rest of a spec, and what does not fit with its path and what would be right."""
     rest: Any = default(manifest).get("spec")
     found: list[Cause] = []
     for _ in range(_PASSES):
         try:
-            return Spec.model_validate(rest), found
+            return JobSpec.model_validate(rest), found
         except ValidationError as problems:
             told = [cause.field for cause in found]
             found += [
@@ -39,7 +39,7 @@ def salvaged(manifest: Obj, right: Mapping[str, str]) -> tuple[Spec, list[Cause]
             # From the back, so that places in lists stay what they are called.
             for error in reversed(problems.errors(include_url=False)):
                 rest = _without(rest, error, error["loc"])
-    return Spec(), found
+    return JobSpec(), found
 
 
 def _without(value: Any, error: ErrorDetails, steps: tuple[str | int, ...]) -> Any:
@@ -61,7 +61,7 @@ def _without(value: Any, error: ErrorDetails, steps: tuple[str | int, ...]) -> A
     return [*value[:step], *value[step + 1 :]]
 
 
-def is_doubtful(cause: Cause, told: list[Cause]) -> bool:
+def is_consequential(cause: Cause, told: list[Cause]) -> bool:
     """Whether a mistake compares with something that is told to be wrong, or lies below it."""
     sized = [match[1] for each in told if (match := _SIZE.fullmatch(each.field))]
     compares = [f"{task}.{field}" for task in sized for field in ("minAvailable", "partitionPolicy")]

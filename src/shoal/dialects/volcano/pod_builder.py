@@ -12,11 +12,11 @@ import msgspec
 
 from shoal.dialects.dialect import Owner
 from shoal.dialects.volcano import names, plugins
-from shoal.dialects.volcano.children import reference, scene_of
-from shoal.dialects.volcano.plugins.pods import Place, containers
+from shoal.dialects.volcano.children import plugin_job_of, reference
+from shoal.dialects.volcano.plugins.pods import PluginPod, containers
 from shoal.dialects.volcano.pod_groups import stage_of
-from shoal.dialects.volcano.spec import Spec, Task, spec_of
-from shoal.engine import Body, Create, TaskRef, body_from
+from shoal.dialects.volcano.spec import JobSpec, TaskSpec, spec_of
+from shoal.engine import Create, ObservedPod, TaskRef, read_pod
 from shoal.kube.counts import parse_count
 from shoal.kube.objects import Key, Obj, annotations_of, labels_of, name_of, namespace_of, uid_of
 from shoal.kube.owners import controller_of
@@ -29,7 +29,7 @@ _COPIED_LABELS = (names.PREEMPTABLE, names.COOLDOWN)
 # --- dressing ------------------------------------------------------------------------------------------------------
 
 
-def render(manifest: Obj, create: Create) -> Obj:
+def build_pod(manifest: Obj, create: Create) -> Obj:
     """The pod of one place in a task."""
     ref = create.target
     assert isinstance(ref, TaskRef)
@@ -54,7 +54,7 @@ def render(manifest: Obj, create: Create) -> Obj:
     }
     _fill(pod["spec"], schedulerName=spec.scheduler_name, priorityClassName=spec.priority_class_name)
     _mount_claims(pod, manifest, spec)
-    plugins.dress(pod, Place(scene_of(manifest, spec), task, ref.index))
+    plugins.configure_pod(pod, PluginPod(plugin_job_of(manifest, spec), task, ref.index))
     return pod
 
 
@@ -64,7 +64,7 @@ def _fill(spec: Obj, **values: str) -> None:
             spec[name] = value
 
 
-def _labels(manifest: Obj, spec: Spec, task: Task, index: int) -> Mapping[str, str]:
+def _labels(manifest: Obj, spec: JobSpec, task: TaskSpec, index: int) -> Mapping[str, str]:
     made = {
         names.TASK_INDEX: str(index),
         names.JOB_NAME: name_of(manifest),
@@ -77,7 +77,7 @@ def _labels(manifest: Obj, spec: Spec, task: Task, index: int) -> Mapping[str, s
     return made | {key: labels_of(manifest)[key] for key in _COPIED_LABELS if key in labels_of(manifest)}
 
 
-def _annotations(manifest: Obj, spec: Spec, task: Task, create: Create) -> Mapping[str, str]:
+def _annotations(manifest: Obj, spec: JobSpec, task: TaskSpec, create: Create) -> Mapping[str, str]:
     ref, notes = create.target, annotations_of(manifest)
     assert isinstance(ref, TaskRef)
     made = {
@@ -85,8 +85,8 @@ def _annotations(manifest: Obj, spec: Spec, task: Task, create: Create) -> Mappi
         names.TASK_SPEC: task.name,
         names.JOB_NAME: name_of(manifest),
         names.QUEUE_LABEL: spec.queue,
-        names.JOB_VERSION: str(create.setting.run),
-        names.JOB_RETRY_COUNT: str(create.setting.charged),
+        names.JOB_VERSION: str(create.build_context.run),
+        names.JOB_RETRY_COUNT: str(create.build_context.charged),
         names.TEMPLATE_UID: f"{name_of(manifest)}-{task.name}",
         names.GROUP_NAME: names.group_name(name_of(manifest), uid_of(manifest), stage_of(spec, task.name)),
     }
@@ -96,7 +96,7 @@ def _annotations(manifest: Obj, spec: Spec, task: Task, create: Create) -> Mappi
     return made | {key: notes[key] for key in (*_COPIED_ANNOTATIONS, budget) if key in notes}
 
 
-def _mount_claims(pod: Obj, manifest: Obj, spec: Spec) -> None:
+def _mount_claims(pod: Obj, manifest: Obj, spec: JobSpec) -> None:
     """Each volume where it is wished, also two of the same claim; containers that only prepare have none."""
     for number, volume in enumerate(spec.volumes):
         claim = volume.volume_claim_name
@@ -130,25 +130,25 @@ def owner(obj: Obj) -> Owner | None:
     return Owner(Key(namespace_of(obj), str(controller.get("name"))), str(controller.get("uid")))
 
 
-def body(pod: Obj, manifest: Obj) -> Body | None:
+def observe_pod(pod: Obj, manifest: Obj) -> ObservedPod | None:
     """The pod as the engine sees it beside this Job; None where they have nothing to do with each other.
 
     A pod of somebody else under the name of one of our places is shown too: it is not ours, and in the way.
     """
     mine, notes = owner(pod), annotations_of(pod)
     if mine is not None and mine.uid == uid_of(manifest):
-        return body_from(
+        return read_pod(
             pod,
             role=notes.get(names.TASK_SPEC, ""),
             index=_number(notes.get(names.TASK_INDEX)),
             run=_number(notes.get(names.JOB_VERSION)),
             marked=notes.get(names.OUT_OF_SYNC) == "true",
         )
-    place = _place(name_of(pod), manifest)
-    return None if place is None else body_from(pod, role=place.role, index=place.index, owned=False)
+    place = _task_ref(name_of(pod), manifest)
+    return None if place is None else read_pod(pod, role=place.role, index=place.index, owned=False)
 
 
-def _place(pod: str, manifest: Obj) -> TaskRef | None:
+def _task_ref(pod: str, manifest: Obj) -> TaskRef | None:
     """Which place a name stands for: tasks may have dashes and digits in their names themselves."""
     for task in (manifest.get("spec") or {}).get("tasks") or ():
         prefix = names.pod_name(name_of(manifest), str(task.get("name")), 0)[:-1]

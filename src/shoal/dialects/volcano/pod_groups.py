@@ -8,41 +8,43 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from shoal.dialects.gang_backends.gang import Gang, Part, Topology
+from shoal.dialects.gang_backends.gang import GangRole, GangSpec, GangTopology
 from shoal.dialects.volcano import names
 from shoal.dialects.volcano.depends_on import stages
-from shoal.dialects.volcano.spec import Spec, Task
-from shoal.dialects.volcano.spec import Topology as WrittenTopology
+from shoal.dialects.volcano.spec import JobSpec, TaskSpec
+from shoal.dialects.volcano.spec import TopologySpec as WrittenTopology
 from shoal.kube.objects import Obj
 from shoal.kube.quantity import Quantity
 
-Gangs = Mapping[str, Gang]
+Gangs = Mapping[str, GangSpec]
 Labels = Mapping[str, str]
 _NONE: Labels = {}
 
 
-def stage_keys(spec: Spec) -> dict[str, tuple[Task, ...]]:
+def stage_keys(spec: JobSpec) -> dict[str, tuple[TaskSpec, ...]]:
     """The stages by key: '' for the first, then 1, 2, ..."""
     return {str(number) if number else "": tasks for number, tasks in enumerate(stages(spec))}
 
 
-def stage_of(spec: Spec, task: str) -> str:
+def stage_of(spec: JobSpec, task: str) -> str:
     """The key of the stage a task stands in."""
     return next(key for key, tasks in stage_keys(spec).items() if any(each.name == task for each in tasks))
 
 
-def gangs(spec: Spec, *, job: str, uid: str, patience_seconds: int | None = None, labels: Labels = _NONE) -> Gangs:
+def gangs(
+    spec: JobSpec, *, job: str, uid: str, schedule_timeout_seconds: int | None = None, labels: Labels = _NONE
+) -> Gangs:
     """What each stage needs placed together, by its key."""
     return {
-        key: Gang(
+        key: GangSpec(
             names.group_name(job, uid, key),
             _least_members(spec, key),
             tuple(_part(task) for task in tasks),
             queue=spec.queue,
             priority_class=spec.priority_class_name,
-            least_resources=None if key else least_resources(spec),
-            least_limits={} if key else least_limits(spec),
-            patience_seconds=patience_seconds,
+            min_resources=None if key else min_resources(spec),
+            min_limits={} if key else min_limits(spec),
+            schedule_timeout_seconds=schedule_timeout_seconds,
             topology=_near(spec.network_topology),
             labels=labels,
         )
@@ -50,28 +52,28 @@ def gangs(spec: Spec, *, job: str, uid: str, patience_seconds: int | None = None
     }
 
 
-def _part(task: Task) -> Part:
+def _part(task: TaskSpec) -> GangRole:
     cut = task.partition_policy
     if cut is None:
-        return Part(task.name, task.replicas, task.minimum, task.template)
-    return Part(
+        return GangRole(task.name, task.replicas, task.minimum, task.template)
+    return GangRole(
         task.name,
         task.replicas,
         task.minimum,
         task.template,
         partition_size=cut.partition_size,
-        least_partitions=cut.min_partitions,
+        min_partitions=cut.min_partitions,
         partition_topology=_near(cut.network_topology),
     )
 
 
-def _near(wanted: WrittenTopology | None) -> Topology | None:
+def _near(wanted: WrittenTopology | None) -> GangTopology | None:
     if wanted is None:
         return None
-    return Topology(wanted.mode == "hard", wanted.highest_tier_allowed, wanted.highest_tier_name)
+    return GangTopology(wanted.mode == "hard", wanted.highest_tier_allowed, wanted.highest_tier_name)
 
 
-def _least_members(spec: Spec, key: str) -> int:
+def _least_members(spec: JobSpec, key: str) -> int:
     """The job's minimum; with several stages each has its tasks' minima, as long as the job's lasts."""
     staged = stage_keys(spec)
     if len(staged) == 1:
@@ -85,17 +87,17 @@ def _least_members(spec: Spec, key: str) -> int:
     return 0
 
 
-def least_resources(spec: Spec) -> Obj:
+def min_resources(spec: JobSpec) -> Obj:
     """What the smallest set of pods that may run together requests, its pods counted as well."""
     return _sum_over_least_pods(spec, lambda pod: {**_requested(pod), "pods": Quantity.of(1)})
 
 
-def least_limits(spec: Spec) -> Obj:
+def min_limits(spec: JobSpec) -> Obj:
     """The limits of the same pods, as far as their containers have any."""
     return _sum_over_least_pods(spec, lambda pod: _pod_total(pod, _limits))
 
 
-def _sum_over_least_pods(spec: Spec, amounts_of: Callable[[Obj], Mapping[str, Quantity]]) -> Obj:
+def _sum_over_least_pods(spec: JobSpec, amounts_of: Callable[[Obj], Mapping[str, Quantity]]) -> Obj:
     total: dict[str, Quantity] = {}
     for task, count in _least_pods(spec):
         for name, amount in amounts_of(task.template.get("spec") or {}).items():
@@ -103,7 +105,7 @@ def _sum_over_least_pods(spec: Spec, amounts_of: Callable[[Obj], Mapping[str, Qu
     return {name: str(total[name]) for name in sorted(total)}
 
 
-def _least_pods(spec: Spec) -> Iterator[tuple[Task, int]]:
+def _least_pods(spec: JobSpec) -> Iterator[tuple[TaskSpec, int]]:
     """Every task's minimum and then more, up to the job's; where the job wants fewer, the first so many pods."""
     left = spec.min_available
     if left < spec.minima:

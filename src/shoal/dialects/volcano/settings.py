@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from shoal.dialects.base_settings import FewSettings
+from shoal.dialects.base_settings import BaseSettings
 
 
-class Settings(FewSettings):
+class VolcanoSettings(BaseSettings):
     resume_counts: bool = False  # a resume costs a retry, as it does with Volcano's own controller
 
 
-settings = Settings.read
+settings = VolcanoSettings.read

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from pydantic import AfterValidator, ConfigDict, Field, WithJsonSchema
 
-from shoal.dialects.job_limits import LARGEST_JOB, too_many
+from shoal.dialects.job_limits import LARGEST_JOB, size_error
 from shoal.dialects.validation_errors import Model
 from shoal.dialects.volcano import cel_rules
 from shoal.kube.crd_schema import PRESERVED
@@ -49,7 +49,7 @@ def _is_duration(text: str) -> str:
 Duration = Annotated[str, AfterValidator(_is_duration), Field(description="A length of time: 10s, 1m30s")]
 
 
-def _ruled(asked: list[Obj], **more: Any) -> dict[str, Any]:
+def _schema_rules(asked: list[Obj], **more: Any) -> dict[str, Any]:
     """Of a schema: what its rules are."""
     return {"x-kubernetes-validations": asked, **more}
 
@@ -62,10 +62,10 @@ _EVENTS, _ACTIONS = ["", *cel_rules.EVENTS], ["", *cel_rules.ACTIONS]  # what is
 _Event = Annotated[str, Field(json_schema_extra={"enum": list(cel_rules.EVENTS)})]
 
 
-class Policy(Model):
+class LifecyclePolicy(Model):
     """What happens when something happens."""
 
-    model_config = ConfigDict(json_schema_extra=_ruled(cel_rules.of_policy()))
+    model_config = ConfigDict(json_schema_extra=_schema_rules(cel_rules.of_policy()))
 
     action: Annotated[
         str,
@@ -89,23 +89,23 @@ class Policy(Model):
         return [*([self.event] if self.event else []), *self.events]
 
 
-class Topology(Model):
+class TopologySpec(Model):
     """How near to each other the pods must be."""
 
-    model_config = ConfigDict(json_schema_extra=_ruled(cel_rules.of_topology()))
+    model_config = ConfigDict(json_schema_extra=_schema_rules(cel_rules.of_topology()))
 
     mode: Annotated[Literal["hard", "soft"], Field(description="Whether it must be, or should")] = "hard"
     highest_tier_allowed: Annotated[int | None, _number("The widest tier, counted from 1")] = None
     highest_tier_name: Annotated[str, Field(description="The widest tier by its name")] = ""
 
 
-class Partitions(Model):
+class PartitionPolicy(Model):
     """A task cut into groups of equal size that are placed whole."""
 
     total_partitions: Annotated[int, _number("How many groups", low=1)]
     partition_size: Annotated[int, _number("Pods in a group", low=1)]
     min_partitions: Annotated[int, _number("How many must be whole before any starts")] = 0
-    network_topology: Annotated[Topology | None, Field(description="How near the pods of one group must be")] = None
+    network_topology: Annotated[TopologySpec | None, Field(description="How near the pods of one group must be")] = None
 
 
 class DependsOn(Model):
@@ -115,10 +115,10 @@ class DependsOn(Model):
     iteration: Annotated[Literal["any", "all"] | None, Field(description="Whether one of them is enough")] = None
 
 
-class Task(Model):
+class TaskSpec(Model):
     """A group of like pods."""
 
-    model_config = ConfigDict(json_schema_extra=_ruled(cel_rules.of_task()))
+    model_config = ConfigDict(json_schema_extra=_schema_rules(cel_rules.of_task()))
 
     name: Annotated[
         str, Field(description="Part of the names of its pods", json_schema_extra={"maxLength": cel_rules.LONGEST_NAME})
@@ -130,8 +130,10 @@ class Task(Model):
     template: Annotated[dict[str, Any], Field(description="The pod"), WithJsonSchema(dict(PRESERVED))] = Field(
         default_factory=dict
     )
-    policies: Annotated[list[Policy], Field(description="Asked before the job's own")] = Field(
-        default_factory=list, max_length=cel_rules.MOST_POLICIES, json_schema_extra=_ruled(cel_rules.of_policies())
+    policies: Annotated[list[LifecyclePolicy], Field(description="Asked before the job's own")] = Field(
+        default_factory=list,
+        max_length=cel_rules.MOST_POLICIES,
+        json_schema_extra=_schema_rules(cel_rules.of_policies()),
     )
     max_retry: Annotated[int, _number("Container restarts of all its pods before TaskFailed; -1: never", low=-1)] = (
         MAX_RETRY
@@ -140,7 +142,7 @@ class Task(Model):
     topology_policy: Annotated[
         Literal["none", "best-effort", "restricted", "single-numa-node", ""], Field(description="NUMA placement")
     ] = ""
-    partition_policy: Annotated[Partitions | None, Field(description="Groups that are placed whole")] = None
+    partition_policy: Annotated[PartitionPolicy | None, Field(description="Groups that are placed whole")] = None
 
     @property
     def minimum(self) -> int:
@@ -153,7 +155,7 @@ class Task(Model):
 class Volume(Model):
     """A claim mounted into every container."""
 
-    model_config = ConfigDict(json_schema_extra=_ruled(cel_rules.of_volume()))
+    model_config = ConfigDict(json_schema_extra=_schema_rules(cel_rules.of_volume()))
 
     mount_path: Annotated[str, Field(description="Where")] = ""
     volume_claim_name: Annotated[str, Field(description="A claim that is there")] = ""
@@ -162,27 +164,29 @@ class Volume(Model):
     ] = None
 
 
-def _is_not_too_large(tasks: list[Task]) -> list[Task]:
-    if wrong := too_many(sum(task.replicas for task in tasks)):
+def _is_not_too_large(tasks: list[TaskSpec]) -> list[TaskSpec]:
+    if wrong := size_error(sum(task.replicas for task in tasks)):
         raise ValueError(wrong)
     return tasks
 
 
-class Spec(Model):
+class JobSpec(Model):
     """What the user wants."""
 
-    model_config = ConfigDict(json_schema_extra=_ruled(cel_rules.of_job()))
+    model_config = ConfigDict(json_schema_extra=_schema_rules(cel_rules.of_job()))
 
     scheduler_name: Annotated[str, Field(description="Who places the pods")] = DEFAULT_SCHEDULER
     min_available: Annotated[int, _number("Pods that must be placeable together; 0: the sum over the tasks")] = 0
-    tasks: Annotated[list[Task], AfterValidator(_is_not_too_large)] = Field(
+    tasks: Annotated[list[TaskSpec], AfterValidator(_is_not_too_large)] = Field(
         default_factory=list,
         max_length=cel_rules.MOST_TASKS,
         description=f"The groups of pods, of at most {LARGEST_JOB} in all",
-        json_schema_extra=_ruled(cel_rules.of_tasks()),
+        json_schema_extra=_schema_rules(cel_rules.of_tasks()),
     )
-    policies: Annotated[list[Policy], Field(description="What happens when something happens")] = Field(
-        default_factory=list, max_length=cel_rules.MOST_POLICIES, json_schema_extra=_ruled(cel_rules.of_policies())
+    policies: Annotated[list[LifecyclePolicy], Field(description="What happens when something happens")] = Field(
+        default_factory=list,
+        max_length=cel_rules.MOST_POLICIES,
+        json_schema_extra=_schema_rules(cel_rules.of_policies()),
     )
     plugins: Annotated[dict[str, list[str] | None], Field(description="Plugins with their arguments")] = Field(
         default_factory=dict
@@ -195,7 +199,9 @@ class Spec(Model):
     volumes: Annotated[list[Volume], Field(description="Claims mounted into every container")] = Field(
         default_factory=list
     )
-    network_topology: Annotated[Topology | None, Field(description="How near to each other the pods must be")] = None
+    network_topology: Annotated[TopologySpec | None, Field(description="How near to each other the pods must be")] = (
+        None
+    )
     running_estimate: Annotated[Duration | None, Field(description="How long it will run")] = None
 
     @property
@@ -206,11 +212,11 @@ class Spec(Model):
     def minima(self) -> int:
         return sum(task.minimum for task in self.tasks)
 
-    def task(self, name: str) -> Task | None:
+    def task(self, name: str) -> TaskSpec | None:
         return next((task for task in self.tasks if task.name == name), None)
 
 
-def spec_of(manifest: Obj) -> Spec:
+def spec_of(manifest: Obj) -> JobSpec:
     """The spec as a model, whether its defaults were filled in or not; raises ValidationError.
 
     Models are kept by what they were read from: every pod of a job is dressed from the same one.
@@ -218,7 +224,7 @@ def spec_of(manifest: Obj) -> Spec:
     digest = blake2b(msgspec.json.encode(manifest.get("spec")), digest_size=16).digest()
     known = _known.get(digest)
     if known is None:
-        known = Spec.model_validate(default(manifest).get("spec") or {})
+        known = JobSpec.model_validate(default(manifest).get("spec") or {})
         if len(_known) >= _MOST_KNOWN:
             _known.clear()
         _known[digest] = known
@@ -226,7 +232,7 @@ def spec_of(manifest: Obj) -> Spec:
 
 
 _MOST_KNOWN = 1_000
-_known: dict[bytes, Spec] = {}
+_known: dict[bytes, JobSpec] = {}
 
 
 def default(manifest: Obj) -> Obj:

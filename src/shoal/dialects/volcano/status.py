@@ -16,14 +16,14 @@ from msgspec.structs import replace
 from pydantic import ValidationError
 
 from shoal.dialects import state_annotation
-from shoal.dialects.dialect import LedgerPatch, Report
+from shoal.dialects.dialect import StatePatch, StatusReport
 from shoal.dialects.volcano import names
 from shoal.dialects.volcano import status_types as wire
 from shoal.dialects.volcano.children import controlled
 from shoal.dialects.volcano.completion_codes import COMPLETED, CUT_OFF, FAILED, TERMINATED
-from shoal.dialects.volcano.settings import Settings
+from shoal.dialects.volcano.settings import VolcanoSettings
 from shoal.dialects.volcano.spec import spec_of
-from shoal.engine import Intent, Job, JobState, Observed, Outcome, Phase, RoleState, Run, Stage, Stamps, TaskState
+from shoal.engine import Intent, Job, JobState, Observed, Outcome, PodPhase, RoleState, Run, Stage, Stamps, TaskState
 from shoal.kube import times
 from shoal.kube.objects import Obj, at_path, name_of, uid_of
 
@@ -34,17 +34,17 @@ RESTART = "restart"  # why the engine deletes the pod of a task that is restarte
 _COUNTED = ("Pending", "Running", "Succeeded", "Failed", "Unknown")
 
 
-def record(job: Job, state: JobState, _: Settings) -> LedgerPatch:
+def record(job: Job, state: JobState, _: VolcanoSettings) -> StatePatch:
     return state_annotation.record(job, state)
 
 
 def restore(manifest: Obj) -> JobState:
     """The ledger a Job carries; where it got lost, what the status still tells."""
     found = state_annotation.restore(manifest)
-    return found if found is not None else _rebuilt(manifest)
+    return found if found is not None else _state_from_status(manifest)
 
 
-def shown(manifest: Obj) -> JobState:
+def status_state(manifest: Obj) -> JobState:
     """The ledger with every task the spec asks for, living ones on the stages the status counts: of pods alike, the
     first ones are meant. A job has ended for people when its status says so."""
     state = restore(manifest)
@@ -52,19 +52,19 @@ def shown(manifest: Obj) -> JobState:
         state = replace(state, run=replace(state.run, stage=Stage.LEAVING))  # what people see is about to follow
     counts = at_path(manifest, "status", "taskStatusCount", default={})
     roles = []
-    for role in _whole(manifest, state):
+    for role in _complete_roles(manifest, state):
         running = int(at_path(counts, role.name, "phase", "Running", default=0))
         tasks: list[TaskState] = []
         for task in role.tasks:
             if not task.is_done:
                 task = _living(task, state, is_running=running > 0)
-                running -= task.born
+                running -= task.had_pod
             tasks.append(task)
         roles.append(replace(role, tasks=tuple(tasks)))
     return replace(state, roles=tuple(roles))
 
 
-def _whole(manifest: Obj, state: JobState) -> list[RoleState]:
+def _complete_roles(manifest: Obj, state: JobState) -> list[RoleState]:
     """The roles of the ledger, with the tasks of the spec that it has nothing to say about."""
     try:
         sizes = {task.name: task.replicas for task in spec_of(manifest).tasks}
@@ -86,14 +86,14 @@ def _living(task: TaskState, state: JobState, *, is_running: bool) -> TaskState:
     """A task without an end of its own: it runs or will, or goes with the run, or went with the job."""
     if state.is_ended:
         return replace(task, stage=Stage.DONE, attempt=replace(task.attempt, outcome=CUT_OFF))
-    if not state.run.is_open and (task.born or state.run.intent is Intent.END):
+    if not state.run.is_open and (task.had_pod or state.run.intent is Intent.END):
         return replace(task, stage=Stage.LEAVING)
-    if not task.born:
+    if not task.had_pod:
         return task
     return replace(task, stage=Stage.RUNNING if is_running else Stage.PREPARING)
 
 
-def _rebuilt(manifest: Obj) -> JobState:
+def _state_from_status(manifest: Obj) -> JobState:
     """A run as the status last told of it. Who had ended is forgotten; finished pods still there tell it again."""
     status = manifest.get("status") or {}
     phase = at_path(status, "state", "phase", default="")
@@ -115,7 +115,7 @@ def _rebuilt(manifest: Obj) -> JobState:
 # --- reporting -----------------------------------------------------------------------------------------------------
 
 
-def report(job: Job, state: JobState, observed: Observed, previous: Obj, now: datetime) -> Report:
+def report(job: Job, state: JobState, observed: Observed, previous: Obj, now: datetime) -> StatusReport:
     before: Obj = previous.get("status") or {}
     spec = spec_of(previous)
     phase = phase_of(state, observed)
@@ -123,8 +123,8 @@ def report(job: Job, state: JobState, observed: Observed, previous: Obj, now: da
     since = now.replace(microsecond=0) if moved else _since(before, now)
     counts = count_pods(state, observed)
     total = sum(counts.values(), Counter[str]())
-    status = wire.Status(
-        state=wire.State(phase, *_why(state, phase), since),
+    status = wire.VolcanoJobStatus(
+        state=wire.VolcanoJobState(phase, *_reason_and_message(state, phase), since),
         min_available=job.minimum or 0,
         task_status_count={
             task: wire.TaskCount({word: found[word] for word in sorted(found) if word in _COUNTED})
@@ -139,7 +139,7 @@ def report(job: Job, state: JobState, observed: Observed, previous: Obj, now: da
         conditions=_conditions(before, phase, since),
     )
     made: Obj = msgspec.to_builtins(status)
-    return Report(status=made, spec=tuple(_claim_names(previous, observed)))
+    return StatusReport(status=made, spec=tuple(_claim_names(previous, observed)))
 
 
 def phase_of(state: JobState, observed: Observed) -> str:
@@ -157,7 +157,7 @@ def phase_of(state: JobState, observed: Observed) -> str:
 
 def _is_restarting(state: JobState, observed: Observed) -> bool:
     """Whether pods of a restart of parts are still to go."""
-    there = {body.uid for body in observed.bodies}
+    there = {pod.uid for pod in observed.pods}
     return any(why.reason == RESTART and uid in there for uid, why in state.settled.items())
 
 
@@ -166,22 +166,22 @@ def count_pods(state: JobState, observed: Observed) -> dict[str, Counter[str]]:
     counts: dict[str, Counter[str]] = {}
     present: set[tuple[str, int]] = set()
     restarted = {uid for uid, why in state.settled.items() if why.reason == RESTART}
-    for body in observed.bodies:
-        if body.owned:
-            present.add((body.role, body.index or 0))
+    for pod in observed.pods:
+        if pod.owned:
+            present.add((pod.role, pod.index or 0))
             # A finished pod has no grace period, so it would never be seen leaving.
-            word = TERMINATING if body.leaving or body.uid in restarted else body.phase.value
-            counts.setdefault(body.role, Counter())[word] += 1
+            word = TERMINATING if pod.leaving or pod.uid in restarted else pod.phase.value
+            counts.setdefault(pod.role, Counter())[word] += 1
     for role in state.roles:
         for task in role.tasks:
             ended = task.outcome if task.is_done and not task.dropped else None
             if ended is not None and (role.name, task.index) not in present:
-                word = Phase.SUCCEEDED.value if ended.is_ok else Phase.FAILED.value
+                word = PodPhase.SUCCEEDED.value if ended.is_ok else PodPhase.FAILED.value
                 counts.setdefault(role.name, Counter())[word] += 1
     return counts
 
 
-def _why(state: JobState, phase: str) -> tuple[str, str]:
+def _reason_and_message(state: JobState, phase: str) -> tuple[str, str]:
     """A word and a sentence for where there is more to say than the phase."""
     outcome = state.run.outcome
     if outcome is None:
@@ -194,14 +194,14 @@ def _since(before: Obj, now: datetime) -> datetime:
     return times.parse(written) if written else now.replace(microsecond=0)
 
 
-def _conditions(before: Obj, phase: str, since: datetime) -> list[wire.Condition]:
+def _conditions(before: Obj, phase: str, since: datetime) -> list[wire.PhaseCondition]:
     """One entry per phase ever reached, the latest at the end."""
     found = [
-        wire.Condition(each.get("status") or "", times.parse(each["lastTransitionTime"]))
+        wire.PhaseCondition(each.get("status") or "", times.parse(each["lastTransitionTime"]))
         for each in before.get("conditions") or ()
         if each.get("status") != phase and each.get("lastTransitionTime")
     ]
-    return [*found, wire.Condition(phase, since)]
+    return [*found, wire.PhaseCondition(phase, since)]
 
 
 def _duration(manifest: Obj, since: datetime) -> str:
@@ -215,7 +215,7 @@ def _duration(manifest: Obj, since: datetime) -> str:
 def _claim_names(manifest: Obj, observed: Observed) -> list[Obj]:
     """The names of claims we made, into the spec, once they are there."""
     made: list[Obj] = []
-    there = {ref.name for ref in observed.companions}
+    there = {ref.name for ref in observed.owned_objects}
     written: Any = at_path(manifest, "spec", "volumes", default=())
     for number, volume in enumerate(written):
         name = names.claim_name(name_of(manifest), uid_of(manifest), number)

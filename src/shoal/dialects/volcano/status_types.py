@@ -16,7 +16,7 @@ TERMINATING, TERMINATED = "Terminating", "Terminated"
 FAILED = "Failed"
 
 
-class State(Struct, frozen=True, rename="camel", omit_defaults=True):
+class VolcanoJobState(Struct, frozen=True, rename="camel", omit_defaults=True):
     """What the job does now, and since when."""
 
     phase: str = ""
@@ -25,7 +25,7 @@ class State(Struct, frozen=True, rename="camel", omit_defaults=True):
     last_transition_time: Moment | None = None
 
 
-class Condition(Struct, frozen=True, rename="camel", omit_defaults=True):
+class PhaseCondition(Struct, frozen=True, rename="camel", omit_defaults=True):
     """A phase the job has been in."""
 
     status: str = ""
@@ -38,10 +38,10 @@ class TaskCount(Struct, frozen=True, rename="camel"):
     phase: dict[str, int] = {}
 
 
-class Status(Struct, frozen=True, rename="camel", omit_defaults=True):
+class VolcanoJobStatus(Struct, frozen=True, rename="camel", omit_defaults=True):
     """What became of it. Written by the controller only."""
 
-    state: State = State()
+    state: VolcanoJobState = VolcanoJobState()
     min_available: int = 0
     task_status_count: dict[str, TaskCount] = {}
     pending: int = 0
@@ -54,4 +54,4 @@ class Status(Struct, frozen=True, rename="camel", omit_defaults=True):
     retry_count: int = 0
     running_duration: str = ""
     controlled_resources: dict[str, str] = {}
-    conditions: list[Condition] = []
+    conditions: list[PhaseCondition] = []

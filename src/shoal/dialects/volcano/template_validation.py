@@ -18,7 +18,7 @@ from shoal.kube.validation.errors import required
 _STAND_IN = {"name": "pod", "namespace": "default", "uid": "u", "creationTimestamp": "2020-01-01T00:00:00Z"}
 
 
-def template_mistakes(template: Obj, path: str) -> Iterator[Cause]:
+def template_errors(template: Obj, path: str) -> Iterator[Cause]:
     """Every mistake. What the controller adds is left out, so that each path leads to what somebody wrote."""
     if not template.get("spec"):
         yield required(f"{path}.spec", "the template of the task's pods")

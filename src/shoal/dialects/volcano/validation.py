@@ -1,6 +1,6 @@
 """What is refused, and in which words: every mistake at once.
 
-Rules that need other objects (the queue) are in `admit_among`; whoever keeps those objects asks it.
+Rules that need other objects (the queue) are in `validate_in_cluster`; whoever keeps those objects asks it.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from shoal.dialects.dialect import Lookup
 from shoal.dialects.job_limits import LARGEST_JOB
 from shoal.dialects.volcano import lifecycle_policies, names, plugins
 from shoal.dialects.volcano.cel_rules import MUTABLE, NO_TASK, SAME_TASKS
-from shoal.dialects.volcano.depends_on import NoOrder, stages
-from shoal.dialects.volcano.partial_validation import is_doubtful, salvaged
-from shoal.dialects.volcano.spec import DEFAULT_QUEUE, Spec, Task, Topology, default, spec_of
-from shoal.dialects.volcano.template_validation import template_mistakes
+from shoal.dialects.volcano.depends_on import InvalidDependencies, stages
+from shoal.dialects.volcano.partial_validation import is_consequential, validate_partially
+from shoal.dialects.volcano.spec import DEFAULT_QUEUE, JobSpec, TaskSpec, TopologySpec, default, spec_of
+from shoal.dialects.volcano.template_validation import template_errors
 from shoal.kube import names as kube_names
 from shoal.kube.errors import Cause
 from shoal.kube.objects import Obj, at_path, name_of
@@ -29,7 +29,7 @@ from shoal.scheduler.api.pod_groups import QUEUE
 LONGEST_POD_NAME = 63
 ROOT_QUEUE = "root"
 _MADE_CLAIM = re.compile(r".+-pvc-[0-9a-z]{12}", re.ASCII)
-_RIGHT = {
+_EXPECTED = {
     "replicas": f"a task has from 0 to {LARGEST_JOB} pods",
     "maxRetry": "how many runs there may be, or for a task how many restarts of containers",
     "ttlSecondsAfterFinished": "seconds after the end, or null for never",
@@ -42,27 +42,27 @@ def admit(manifest: Obj) -> list[Cause]:
     if isinstance(spec, dict) and (spec.get("tasks") is None or spec["tasks"] == []):
         return [Cause("FieldValueRequired", NO_TASK, "spec.tasks")]
     try:
-        return list(_mistakes(spec_of(manifest), name_of(manifest)))
+        return list(_errors(spec_of(manifest), name_of(manifest)))
     except ValidationError:
-        rest, told = salvaged(manifest, _RIGHT)
-        return [*told, *(each for each in _mistakes(rest, name_of(manifest)) if not is_doubtful(each, told))]
+        rest, told = validate_partially(manifest, _EXPECTED)
+        return [*told, *(each for each in _errors(rest, name_of(manifest)) if not is_consequential(each, told))]
 
 
-def _mistakes(spec: Spec, job: str) -> Iterator[Cause]:
+def _errors(spec: JobSpec, job: str) -> Iterator[Cause]:
     yield from _of_job(spec)
     for place, task in enumerate(spec.tasks):
         yield from _of_task(task, place, job)
     yield from _of_names(spec, job)
-    yield from lifecycle_policies.mistakes(spec.policies, "spec.policies")
-    yield from plugins.mistakes(spec)
+    yield from lifecycle_policies.find_errors(spec.policies, "spec.policies")
+    yield from plugins.find_errors(spec)
     yield from _of_volumes(spec)
     try:
         stages(spec)
-    except NoOrder as wrong:
+    except InvalidDependencies as wrong:
         yield Cause("FieldValueInvalid", f"job has dependencies between tasks, but they form no DAG: {wrong}", "spec")
 
 
-def _of_job(spec: Spec) -> Iterator[Cause]:
+def _of_job(spec: JobSpec) -> Iterator[Cause]:
     if spec.min_available > spec.total:
         words = f"job 'minAvailable' is greater than total replicas: {spec.min_available} > {spec.total}"
         yield Cause("FieldValueInvalid", words, "spec.minAvailable")
@@ -75,27 +75,27 @@ def _of_job(spec: Spec) -> Iterator[Cause]:
     yield from _of_topology(spec.network_topology, "spec.networkTopology")
 
 
-def _of_topology(wanted: Topology | None, path: str) -> Iterator[Cause]:
+def _of_topology(wanted: TopologySpec | None, path: str) -> Iterator[Cause]:
     if wanted is not None and wanted.highest_tier_allowed is not None and wanted.highest_tier_name:
         words = "highestTierAllowed and highestTierName exclude each other: say one of them"
         yield Cause("FieldValueInvalid", words, path)
 
 
-def _of_task(task: Task, place: int, job: str) -> Iterator[Cause]:
+def _of_task(task: TaskSpec, place: int, job: str) -> Iterator[Cause]:
     path = f"spec.tasks[{place}]"
     if task.minimum > task.replicas:
         words = f"'minAvailable' is greater than 'replicas' in task: {task.name}, job: {job}"
         numbers = f"{task.minimum} > {task.replicas}; lower minAvailable or raise replicas"
         yield Cause("FieldValueInvalid", f"{words}: {numbers}", f"{path}.minAvailable")
     yield from (invalid(f"{path}.name", task.name, words) for words in kube_names.dns_label(task.name))
-    yield from lifecycle_policies.mistakes(task.policies, f"{path}.policies")
+    yield from lifecycle_policies.find_errors(task.policies, f"{path}.policies")
     yield from _of_partitions(task, path)
     if task.topology_policy not in ("", "none"):
         yield from _of_whole_cores(task, path)
-    yield from template_mistakes(task.template, f"{path}.template")
+    yield from template_errors(task.template, f"{path}.template")
 
 
-def _of_partitions(task: Task, path: str) -> Iterator[Cause]:
+def _of_partitions(task: TaskSpec, path: str) -> Iterator[Cause]:
     cut = task.partition_policy
     if cut is None:
         return
@@ -107,7 +107,7 @@ def _of_partitions(task: Task, path: str) -> Iterator[Cause]:
     yield from _of_topology(cut.network_topology, f"{path}.partitionPolicy.networkTopology")
 
 
-def _of_whole_cores(task: Task, path: str) -> Iterator[Cause]:
+def _of_whole_cores(task: TaskSpec, path: str) -> Iterator[Cause]:
     for place, container in _objects(at_path(task.template, "spec", "containers")):
         requested = at_path(container, "resources", "requests", "cpu")
         try:
@@ -126,7 +126,7 @@ def _objects(several: Any) -> Iterator[tuple[int, Obj]]:
             yield place, each
 
 
-def _of_names(spec: Spec, job: str) -> Iterator[Cause]:
+def _of_names(spec: JobSpec, job: str) -> Iterator[Cause]:
     """Twins, and pods whose names would be no host names."""
     seen: set[str] = set()
     for place, task in enumerate(spec.tasks):
@@ -141,7 +141,7 @@ def _of_names(spec: Spec, job: str) -> Iterator[Cause]:
                 yield Cause("FieldValueInvalid", why, "metadata.name")
 
 
-def _of_volumes(spec: Spec) -> Iterator[Cause]:
+def _of_volumes(spec: JobSpec) -> Iterator[Cause]:
     mounted: set[str] = set()
     for place, volume in enumerate(spec.volumes):
         path = f"spec.volumes[{place}]"
@@ -171,14 +171,14 @@ def admit_change(new: Obj, old: Obj) -> list[Cause]:
     after, before = ([task.get("name") for task in _tasks(each)] for each in (new, old))
     if after != before:
         return [forbidden("spec.tasks", SAME_TASKS)]
-    return [forbidden("spec", MUTABLE)] if _fixed(new) != _fixed(old) else []
+    return [forbidden("spec", MUTABLE)] if _immutable_spec(new) != _immutable_spec(old) else []
 
 
 def _tasks(manifest: Obj) -> list[Obj]:
     return [task for _, task in _objects(at_path(default(manifest), "spec", "tasks"))]
 
 
-def _fixed(manifest: Obj) -> Any:
+def _immutable_spec(manifest: Obj) -> Any:
     """The part of a spec nobody may change."""
     spec = at_path(default(manifest), "spec", default={})
     if not isinstance(spec, dict):
@@ -189,11 +189,11 @@ def _fixed(manifest: Obj) -> Any:
         {key: value for key, value in volume.items() if key != "volumeClaimName" or "volumeClaim" not in volume}
         for _, volume in _objects(spec.get("volumes"))
     ]
-    spec["tasks"] = [_fixed_task(task) for task in _tasks(manifest)]
+    spec["tasks"] = [_immutable_task(task) for task in _tasks(manifest)]
     return spec
 
 
-def _fixed_task(task: Obj) -> Obj:
+def _immutable_task(task: Obj) -> Obj:
     kept = {key: value for key, value in task.items() if key not in ("replicas", "minAvailable")}
     if isinstance(kept.get("partitionPolicy"), dict):
         kept["partitionPolicy"] = {k: v for k, v in kept["partitionPolicy"].items() if k != "totalPartitions"}
@@ -203,7 +203,7 @@ def _fixed_task(task: Obj) -> Obj:
 # --- the queue -----------------------------------------------------------------------------------------------------
 
 
-def admit_among(manifest: Obj, lookup: Lookup) -> list[Cause]:
+def validate_in_cluster(manifest: Obj, lookup: Lookup) -> list[Cause]:
     """Whether a new Job may enter its queue: it must be there, open, a leaf, and not the root of all."""
     name = at_path(manifest, "spec", "queue") or DEFAULT_QUEUE
     if not isinstance(name, str):

@@ -14,69 +14,69 @@ from shoal.engine.policies.completion import (
     ALL,
     LEAD,
     Bound,
-    Claim,
     Completion,
-    Earliest,
+    CompletionRule,
+    CountCondition,
+    DecisionSource,
+    EarliestOf,
     Finish,
     Ready,
-    Source,
     Tally,
-    When,
 )
 from shoal.engine.policies.gates import (
     After,
+    ExternalGate,
     Gate,
-    Giving,
     GroupGate,
     GroupPlan,
     Hold,
     HoldClock,
-    Keep,
-    Life,
+    KeepPods,
+    Lifetime,
     Opens,
+    ReclaimLimits,
     WhenShut,
-    WishGate,
 )
-from shoal.engine.policies.lifetime import Base, Clock, Drained, Propagation, Teardown, Via
+from shoal.engine.policies.lifetime import DeadlineBase, Drained, Propagation, Teardown, TeardownVia, Timeouts
 from shoal.engine.policies.outcomes import BAD, DROPPED, GOOD, POD_GONE, POD_LEAVING, POD_OK, POD_UNSEEN
-from shoal.engine.policies.owned_objects import Companion, Rendezvous
+from shoal.engine.policies.owned_objects import OwnedObject, Rendezvous
 from shoal.engine.policies.pods import (
-    AnchorPolicy,
-    AnswerAt,
-    Classify,
     ContainerPattern,
-    Deleted,
-    Embodiment,
-    Ending,
-    Judged,
+    CreationRefusal,
+    DecisiveContainer,
+    ExternalDeletion,
+    FailurePolicy,
+    FailureRule,
     Memory,
-    Names,
+    PodEndPolicy,
+    PodNames,
     PodPattern,
-    Refusal,
-    Release,
-    Rule,
+    PodPolicy,
+    RetryTiming,
+    RunOwnerPolicy,
+    SlotRelease,
     Span,
 )
 from shoal.engine.policies.retry import (
-    Answer,
-    Budget,
+    BudgetScope,
+    BudgetUnit,
     Delay,
     ExponentialDelay,
     Reaction,
     Retry,
-    Scope,
-    Spent,
+    RetryBudget,
+    RetryDecision,
+    SpentOn,
     UniformDelay,
-    Unit,
     WhenEmpty,
 )
 from shoal.engine.policies.size import (
     CompletionsSize,
     DropMark,
     FixedSize,
-    Shrink,
+    ShrinkPolicy,
     Size,
-    Victims,
+    VictimOrder,
     WeightedSize,
 )
 from shoal.engine.types import Action
@@ -86,23 +86,23 @@ from shoal.engine.types import Action
 class Policies:
     """What a job language asks of the engine, for the whole job. Retry, reactions and order also sit on each Role."""
 
-    embodiment: Embodiment = field(default_factory=Embodiment)
-    ending: Ending = field(default_factory=Ending)
-    classify: Classify = field(default_factory=Classify)
+    pod_policy: PodPolicy = field(default_factory=PodPolicy)
+    pod_end: PodEndPolicy = field(default_factory=PodEndPolicy)
+    classify: FailurePolicy = field(default_factory=FailurePolicy)
     run_retry: Retry | None = None  # None: a run that ended is the end of the job
-    budgets: tuple[Budget, ...] = ()  # scopes ROLE and JOB
+    budgets: tuple[RetryBudget, ...] = ()  # scopes ROLE and JOB
     reactions: tuple[Reaction, ...] = ()
     commands: Mapping[str, Reaction] = field(default_factory=dict)  # what each command's word asks for
     actions: Mapping[Action, str] = field(default_factory=dict)  # names of actions in Events about them; none: no Event
     completion: Completion = field(default_factory=Completion)
     ready: Ready = field(default_factory=Ready)
     size: Size = field(default_factory=FixedSize)
-    shrink: Shrink = field(default_factory=Shrink)
+    shrink: ShrinkPolicy = field(default_factory=ShrinkPolicy)
     gates: tuple[Gate, ...] = ()
     hold: Hold = field(default_factory=Hold)
-    clock: Clock = field(default_factory=Clock)
+    clock: Timeouts = field(default_factory=Timeouts)
     teardown: Teardown = field(default_factory=Teardown)
-    companions: tuple[Companion, ...] = ()
+    owned_objects: tuple[OwnedObject, ...] = ()
     rendezvous: Rendezvous = field(default_factory=Rendezvous)
 
 
@@ -117,66 +117,66 @@ __all__ = [
     "POD_OK",
     "POD_UNSEEN",
     "After",
-    "AnchorPolicy",
-    "Answer",
-    "AnswerAt",
-    "Base",
     "Bound",
-    "Budget",
-    "Claim",
-    "Classify",
-    "Clock",
-    "Companion",
+    "BudgetScope",
+    "BudgetUnit",
     "Completion",
+    "CompletionRule",
     "CompletionsSize",
     "ContainerPattern",
+    "CountCondition",
+    "CreationRefusal",
+    "DeadlineBase",
+    "DecisionSource",
+    "DecisiveContainer",
     "Delay",
-    "Deleted",
     "Drained",
     "DropMark",
-    "Earliest",
-    "Embodiment",
-    "Ending",
+    "EarliestOf",
     "ExponentialDelay",
+    "ExternalDeletion",
+    "ExternalGate",
+    "FailurePolicy",
+    "FailureRule",
     "Finish",
     "FixedSize",
     "Gate",
-    "Giving",
     "GroupGate",
     "GroupPlan",
     "Hold",
     "HoldClock",
-    "Judged",
-    "Keep",
-    "Life",
+    "KeepPods",
+    "Lifetime",
     "Memory",
-    "Names",
     "Opens",
+    "OwnedObject",
+    "PodEndPolicy",
+    "PodNames",
     "PodPattern",
+    "PodPolicy",
     "Policies",
     "Propagation",
     "Reaction",
     "Ready",
-    "Refusal",
-    "Release",
+    "ReclaimLimits",
     "Rendezvous",
     "Retry",
-    "Rule",
-    "Scope",
-    "Shrink",
+    "RetryBudget",
+    "RetryDecision",
+    "RetryTiming",
+    "RunOwnerPolicy",
+    "ShrinkPolicy",
     "Size",
-    "Source",
+    "SlotRelease",
     "Span",
-    "Spent",
+    "SpentOn",
     "Tally",
     "Teardown",
+    "TeardownVia",
+    "Timeouts",
     "UniformDelay",
-    "Unit",
-    "Via",
-    "Victims",
+    "VictimOrder",
     "WeightedSize",
-    "When",
     "WhenEmpty",
     "WhenShut",
-    "WishGate",
 ]

@@ -33,7 +33,7 @@ ALL = "<all>"
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class CountCondition:
     """`tally` of `of` (a role's name, LEAD or ALL) is at least, or below, an amount.
 
     `among` are the first and last of each range of indexes that count; none: all of them do.
@@ -52,7 +52,7 @@ class Finish(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class When:
+class CompletionRule:
     """A verdict: if all claims hold the run ends with `outcome`.
 
     `inherits` takes code, phrase, nature and text from the trigger: the task that made the first claim true, or for
@@ -60,7 +60,7 @@ class When:
     {count} and {need} are filled in, in the former also {who}, the trigger.
     """
 
-    claims: tuple[Claim, ...]
+    conditions: tuple[CountCondition, ...]
     outcome: Outcome
     finish: Finish = Finish.AT_ONCE
     inherits: bool = False
@@ -70,13 +70,13 @@ class When:
 
 
 @dataclass(frozen=True, slots=True)
-class Earliest:
+class EarliestOf:
     """Several verdicts of equal right: the one whose trigger ended first wins, ties in the order written."""
 
-    verdicts: tuple[When, ...]
+    rules: tuple[CompletionRule, ...]
 
 
-class Source(Enum):
+class DecisionSource(Enum):
     STOP = "stop"
     COMMAND = "command"
     REACTIONS = "reactions"
@@ -87,14 +87,14 @@ class Source(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    verdicts: tuple[When | Earliest, ...] = ()
-    order: tuple[Source, ...] = (
-        Source.STOP,
-        Source.COMMAND,
-        Source.REACTIONS,
-        Source.COMPLETION,
-        Source.LIMITS,
-        Source.HOLD,
+    rules: tuple[CompletionRule | EarliestOf, ...] = ()
+    order: tuple[DecisionSource, ...] = (
+        DecisionSource.STOP,
+        DecisionSource.COMMAND,
+        DecisionSource.REACTIONS,
+        DecisionSource.COMPLETION,
+        DecisionSource.LIMITS,
+        DecisionSource.HOLD,
     )
     needs_ready: bool = False
     stop: Outcome = BAD  # the outcome of Job.stop
@@ -107,6 +107,7 @@ class Completion:
 class Ready:
     """The job counts as running when all claims hold. Sticky: for the rest of the run."""
 
-    claims: tuple[Claim, ...] = (Claim(Tally.RUNNING, at_least=1),)
+    conditions: tuple[CountCondition, ...] = (CountCondition(Tally.RUNNING, at_least=1),)
     sticky: bool = True
-    falls_back: tuple[Claim, ...] | None = None  # not sticky: back when these hold (None: when claims no longer do)
+    # not sticky: back when these hold (None: when claims no longer do)
+    falls_back: tuple[CountCondition, ...] | None = None

@@ -9,7 +9,7 @@ from enum import Enum
 from shoal.engine.types import Action
 
 
-class Life(Enum):
+class Lifetime(Enum):
     TASK = "task"
     RUN = "run"
     UNTIL_END = "until end"
@@ -27,10 +27,10 @@ class WhenShut(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Giving:
+class ReclaimLimits:
     """What stays of a group that gives members back to the scheduler that asks for them."""
 
-    least: int  # members of the group
+    minimum: int  # members of the group
     of_role: Mapping[str, int] = field(default_factory=dict)  # and of single roles among them
 
 
@@ -41,31 +41,31 @@ class GroupPlan:
     key: str  # '' for a job's only group, else a role's or stage's name
     digest: str = ""
     roles: frozenset[str] = frozenset()
-    gives: Giving | None = None  # None: it gives nobody back, whoever asks
+    reclaim_limits: ReclaimLimits | None = None  # None: it gives nobody back, whoever asks
 
 
 @dataclass(frozen=True, slots=True)
 class GroupGate:
     groups: tuple[GroupPlan, ...]
-    opens: Opens = Opens.EXISTS
+    opens_when: Opens = Opens.EXISTS
     follows: bool = False  # the group is applied again when its digest changes
-    life: Life = Life.UNTIL_END
-    when_shut: WhenShut = WhenShut.IGNORE
+    lifetime: Lifetime = Lifetime.UNTIL_END
+    when_closed: WhenShut = WhenShut.IGNORE
     reason: str = ""  # of the Event about a group that is not admitted
 
 
 @dataclass(frozen=True, slots=True)
-class WishGate:
+class ExternalGate:
     """Open or shut by the manifest itself, or by somebody who writes `key` (Observed.opened)."""
 
     open: bool = True
     key: str = ""
-    sentence: str = "The job waits for its start"
-    when_shut: WhenShut = WhenShut.IGNORE
+    message: str = "The job waits for its start"
+    when_closed: WhenShut = WhenShut.IGNORE
     reason: str = ""  # of the Event that tells of it where people should hear of it
 
 
-Gate = GroupGate | WishGate
+Gate = GroupGate | ExternalGate
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class After:
     count: int | None = None
 
 
-class Keep(Enum):
+class KeepPods(Enum):
     """Which bodies stay."""
 
     NONE = "none"
@@ -94,10 +94,10 @@ class HoldClock(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    wish: bool = False
+    requested: bool = False
     from_spec: bool = True  # the wish is a level: without it a held job is released; else only an action releases
-    keeps: Keep = Keep.NONE  # FINISHED also keeps what was achieved
-    companions: frozenset[str] = frozenset()  # names of those that go
+    keeps: KeepPods = KeepPods.NONE  # FINISHED also keeps what was achieved
+    owned_objects: frozenset[str] = frozenset()  # names of those that go
     group: bool = True  # the group goes
     clock: HoldClock = HoldClock.RESTARTS
     resume_charged: bool = False

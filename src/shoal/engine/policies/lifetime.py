@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from shoal.engine.policies.gates import Keep
+from shoal.engine.policies.gates import KeepPods
 from shoal.engine.policies.outcomes import BAD
 from shoal.engine.types import Outcome
 
 
-class Base(Enum):
+class DeadlineBase(Enum):
     STARTED = "started"  # first pass
     CLOCK = "clock"  # all bodies of the run created
 
@@ -21,9 +21,9 @@ class Propagation(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Clock:
+class Timeouts:
     deadline_seconds: int | None = None
-    deadline_from: Base = Base.STARTED
+    deadline_from: DeadlineBase = DeadlineBase.STARTED
     deadline_outcome: Outcome = BAD
     ttl_seconds: int | None = None  # the job is deleted that long after its end
     propagation: Propagation = Propagation.FOREGROUND
@@ -32,8 +32,8 @@ class Clock:
     retry_spacing_seconds: int = 1  # from the start stamp of a spaced attempt to the creation of its first object
 
 
-class Via(Enum):
-    ANCHOR = "anchor"  # delete the anchor; the cascade takes the bodies
+class TeardownVia(Enum):
+    RUN_OWNER = "anchor"  # delete the anchor; the cascade takes the bodies
     EACH = "each"
 
 
@@ -46,12 +46,12 @@ class Drained(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Teardown:
-    at_retry: Keep = Keep.NONE  # the body a retried attempt leaves behind
-    at_done: Keep = Keep.ALL  # a task that will not be retried
-    at_restart: Keep = Keep.NONE
-    at_end: Keep = Keep.FINISHED
-    at_failed_end: Keep | None = None  # None: as at_end
-    at_deadline: Keep | None = None
-    via: Via = Via.EACH
+    at_retry: KeepPods = KeepPods.NONE  # the body a retried attempt leaves behind
+    at_done: KeepPods = KeepPods.ALL  # a task that will not be retried
+    at_restart: KeepPods = KeepPods.NONE
+    at_end: KeepPods = KeepPods.FINISHED
+    at_failed_end: KeepPods | None = None  # None: as at_end
+    at_deadline: KeepPods | None = None
+    via: TeardownVia = TeardownVia.EACH
     cut: Outcome | None = None  # of tasks that had no outcome when the run closed
     restart_drained: Drained = Drained.GONE

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from shoal.engine.types import Nature, Outcome
+from shoal.engine.types import FailureClass, Outcome
 
-BAD = Outcome(Nature.UNKNOWN, code=1, phrase="Failed")
-GOOD = Outcome(Nature.OK, phrase="Succeeded")
-POD_OK = Outcome(Nature.OK, phrase="Succeeded", text="Pod succeeded")
-POD_LEAVING = Outcome(Nature.LOST, phrase="Lost", text="The pod is being deleted by others")
-POD_GONE = Outcome(Nature.LOST, phrase="Lost", text="The pod was deleted by others")
-POD_UNSEEN = Outcome(Nature.LOST, phrase="Unseen", text="The pod was created and never seen")
+BAD = Outcome(FailureClass.UNKNOWN, code=1, phrase="Failed")
+GOOD = Outcome(FailureClass.OK, phrase="Succeeded")
+POD_OK = Outcome(FailureClass.OK, phrase="Succeeded", text="Pod succeeded")
+POD_LEAVING = Outcome(FailureClass.LOST, phrase="Lost", text="The pod is being deleted by others")
+POD_GONE = Outcome(FailureClass.LOST, phrase="Lost", text="The pod was deleted by others")
+POD_UNSEEN = Outcome(FailureClass.LOST, phrase="Unseen", text="The pod was created and never seen")
 TOO_LARGE = Outcome(
-    Nature.PERMANENT, code=1, phrase="Failed", final=True,
+    FailureClass.PERMANENT, code=1, phrase="Failed", final=True,
     text="The state of the job is too large to be stored in its object",
 )  # fmt: skip
-DROPPED = Outcome(Nature.PERMANENT, phrase="Dropped", text="The task was scaled away", final=True)
+DROPPED = Outcome(FailureClass.PERMANENT, phrase="Dropped", text="The task was scaled away", final=True)

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from shoal.engine.policies.gates import Life
-from shoal.engine.policies.retry import Scope
+from shoal.engine.policies.gates import Lifetime
+from shoal.engine.policies.retry import BudgetScope
 
 
 @dataclass(frozen=True, slots=True)
-class Companion:
+class OwnedObject:
     """Any other child. `digest` names its setting; it is applied where the object shows another one."""
 
     name: str
-    scope: Scope = Scope.JOB
-    life: Life = Life.UNTIL_END
+    scope: BudgetScope = BudgetScope.JOB
+    lifetime: Lifetime = Lifetime.UNTIL_END
     digest: str = ""
     roles: frozenset[str] = frozenset()  # for scope ROLE and TASK; empty: all
     write_back: bool = False  # its name goes into the spec

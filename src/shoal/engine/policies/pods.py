@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from enum import Enum
 
 from shoal.engine.policies.outcomes import BAD, POD_GONE, POD_LEAVING, POD_OK, POD_UNSEEN
-from shoal.engine.types import Nature, Outcome
+from shoal.engine.types import FailureClass, Outcome
 from shoal.kube.structural_schema.re2 import Pattern
 
 
-class Names(Enum):
+class PodNames(Enum):
     INDEX = "index"  # one name per task for life
     RANDOM = "random"  # a fresh name per body; several bodies of one task may overlap
 
@@ -23,7 +23,7 @@ class Memory(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class AnchorPolicy:
+class RunOwnerPolicy:
     """An object that owns all bodies of a run; its loss ends the run."""
 
     leaving: Outcome = BAD  # somebody else is deleting it
@@ -32,13 +32,13 @@ class AnchorPolicy:
 
 
 @dataclass(frozen=True, slots=True)
-class Embodiment:
-    names: Names = Names.INDEX
+class PodPolicy:
+    names: PodNames = PodNames.INDEX
     memory: Memory = Memory.LEVEL
-    anchor: AnchorPolicy | None = None
+    run_owner: RunOwnerPolicy | None = None
 
 
-class Judged(Enum):
+class DecisiveContainer(Enum):
     """Which container's code speaks for the pod."""
 
     NAMED = "named"  # the container of that name
@@ -47,12 +47,12 @@ class Judged(Enum):
     LAST_FAILED = "last failed"  # non-zero, finished last
 
 
-class AnswerAt(Enum):
+class RetryTiming(Enum):
     VERDICT = "verdict"  # retried or done as soon as the end is known
     OVER = "over"  # only once the body is gone
 
 
-class Release(Enum):
+class SlotRelease(Enum):
     """When the place of a body is free for the next one."""
 
     GONE = "gone"
@@ -60,7 +60,7 @@ class Release(Enum):
     LEAVING = "leaving"
 
 
-class Deleted(Enum):
+class ExternalDeletion(Enum):
     """What a deletion by somebody else is."""
 
     LOST = "lost"
@@ -69,20 +69,20 @@ class Deleted(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
-    judged: Judged = Judged.LAST_FAILED
+class PodEndPolicy:
+    decisive_container: DecisiveContainer = DecisiveContainer.LAST_FAILED
     container: str = ""  # for NAMED and TRAINING
     while_running: bool = False  # judge that container even while others keep the pod running
-    by_others: Deleted = Deleted.LOST
-    at_leaving: bool = True  # else only when the body is gone
+    external_deletion: ExternalDeletion = ExternalDeletion.LOST
+    at_termination: bool = True  # else only when the body is gone
     success_beats_leaving: bool = False  # a leaving body that succeeded did succeed
     disruption_is_loss: bool = False  # a failed body under DisruptionTarget counts as deleted by others
     leaving: Outcome = POD_LEAVING
     gone: Outcome = POD_GONE
     unseen: Outcome = POD_UNSEEN
     ok: Outcome = POD_OK
-    answer_at: AnswerAt = AnswerAt.VERDICT
-    release: Release = Release.GONE
+    retry_at: RetryTiming = RetryTiming.VERDICT
+    release: SlotRelease = SlotRelease.GONE
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,10 +118,10 @@ class PodPattern:
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class FailureRule:
     """First match wins; a rule without conditions matches every failed body. code None: the judged container's."""
 
-    nature: Nature
+    failure_class: FailureClass
     code: int | None = None
     phrase: str = "Failed"
     attributes: tuple[str, ...] = ()
@@ -135,7 +135,7 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class CreationRefusal:
     """What a refused creation means; outcome None: wait and try again. Conditions left out match anything."""
 
     outcome: Outcome | None
@@ -144,10 +144,10 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True)
-class Classify:
-    rules: tuple[Rule, ...] = (Rule(Nature.UNKNOWN),)
+class FailurePolicy:
+    rules: tuple[FailureRule, ...] = (FailureRule(FailureClass.UNKNOWN),)
     no_code: Outcome = BAD  # no rule matched and no container failed
-    refusals: tuple[Refusal, ...] = ()  # no match: wait and try again
+    refusals: tuple[CreationRefusal, ...] = ()  # no match: wait and try again
     matched: str = "Pod failed: "  # texts in front of the evidence
     unmatched: str = "Pod failed: "
     refused: str = "Failed to create the pod: "

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from enum import Enum
 
 from shoal.engine.policies.outcomes import BAD, GOOD
-from shoal.engine.types import Action, Happening, Nature, Outcome
+from shoal.engine.types import Action, EventType, FailureClass, Outcome
 
 
-class Answer(Enum):
+class RetryDecision(Enum):
     DONE = "d"
     FREE = "f"
     CHARGED = "c"
@@ -32,46 +32,48 @@ class ExponentialDelay:
 Delay = UniformDelay | ExponentialDelay | None
 
 
-_ANSWERED_AS = {nature: nature.value for nature in Nature} | {Nature.CONFLICT: Nature.TRANSIENT.value}
+_RETRIED_AS = {failure_class: failure_class.value for failure_class in FailureClass} | {
+    FailureClass.CONFLICT: FailureClass.TRANSIENT.value
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Retry:
     """What to do about each nature of end. `Retry.word("dfcdf")` reads ok, transient, unknown, permanent, lost."""
 
-    ok: Answer = Answer.DONE
-    transient: Answer = Answer.DONE
-    unknown: Answer = Answer.DONE
-    permanent: Answer = Answer.DONE
-    lost: Answer = Answer.DONE
+    ok: RetryDecision = RetryDecision.DONE
+    transient: RetryDecision = RetryDecision.DONE
+    unknown: RetryDecision = RetryDecision.DONE
+    permanent: RetryDecision = RetryDecision.DONE
+    lost: RetryDecision = RetryDecision.DONE
     delay: Delay = None
 
     @classmethod
-    def word(cls, letters: str, delay: Delay = None) -> Retry:
-        ok, transient, unknown, permanent, lost = (Answer(letter) for letter in letters)
+    def from_letters(cls, letters: str, delay: Delay = None) -> Retry:
+        ok, transient, unknown, permanent, lost = (RetryDecision(letter) for letter in letters)
         return cls(ok, transient, unknown, permanent, lost, delay)
 
-    def answer(self, outcome: Outcome) -> Answer:
+    def decide(self, outcome: Outcome) -> RetryDecision:
         if outcome.final:
-            return Answer.DONE
-        chosen: Answer = getattr(self, _ANSWERED_AS[outcome.nature])
+            return RetryDecision.DONE
+        chosen: RetryDecision = getattr(self, _RETRIED_AS[outcome.failure_class])
         return chosen
 
 
-class Unit(Enum):
+class BudgetUnit(Enum):
     ATTEMPTS = "attempts"
     PODS = "pods"
     ACTIONS = "actions"
     CONTAINERS = "containers"  # restarts in place, summed over living bodies; never stored
 
 
-class Scope(Enum):
+class BudgetScope(Enum):
     TASK = "task"
     ROLE = "role"
     JOB = "job"
 
 
-class Spent(Enum):
+class SpentOn(Enum):
     ON_RESTART = "on restart"
     ON_FAILURE = "on failure"
 
@@ -84,11 +86,11 @@ class WhenEmpty(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Budget:
-    unit: Unit
-    scope: Scope
+class RetryBudget:
+    unit: BudgetUnit
+    scope: BudgetScope
     permits: int | None = None  # None: no limit
-    spent: Spent = Spent.ON_RESTART
+    spent: SpentOn = SpentOn.ON_RESTART
     when_empty: WhenEmpty = WhenEmpty.DONE
     outcome: Outcome = BAD  # of the job, where it fails
     phases: frozenset[str] = frozenset({"Running"})  # CONTAINERS: which bodies count
@@ -98,7 +100,7 @@ class Budget:
 @dataclass(frozen=True, slots=True)
 class Reaction:
     action: Action
-    events: frozenset[Happening] = frozenset()
+    events: frozenset[EventType] = frozenset()
     code: int | None = None  # instead of events: a failed task whose judged code is this
     after_seconds: int = 0
     outcome: Outcome = GOOD  # for COMPLETE, FAIL and TERMINATE

@@ -33,7 +33,7 @@ class CompletionsSize:
 Size = FixedSize | WeightedSize | CompletionsSize
 
 
-class Victims(Enum):
+class VictimOrder(Enum):
     HIGHEST = "highest"
     PENDING_FIRST = "pending first"
     NAMED = "named"  # Role.victims, then the highest
@@ -47,7 +47,7 @@ class DropMark(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Shrink:
-    victims: Victims = Victims.HIGHEST
+class ShrinkPolicy:
+    victims: VictimOrder = VictimOrder.HIGHEST
     mark: DropMark = DropMark.INFERRED
     outcome: Outcome = DROPPED

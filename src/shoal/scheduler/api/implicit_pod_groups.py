@@ -21,11 +21,11 @@ SCHEDULER = "volcano"
 PREFIX = "podgroup-"
 MIN_MEMBER = "scheduling.volcano.sh/group-min-member"  # on the controller of pods
 INHERITED = "scheduling.volcano.sh/"  # annotations of the controller with this prefix are copied
-NOTES_OF_PODS = (
+POD_ANNOTATIONS = (
     "volcano.sh/preemptable", "volcano.sh/cooldown-time", "volcano.sh/revocable-zone",
     "volcano.sh/jdb-min-available", "volcano.sh/jdb-max-unavailable",
 )  # fmt: skip
-LABELS_OF_PODS = ("volcano.sh/preemptable", "volcano.sh/cooldown-time")
+POD_LABELS = ("volcano.sh/preemptable", "volcano.sh/cooldown-time")
 
 _MAX_INT32 = 2**31 - 1
 
@@ -52,8 +52,8 @@ def group_of(pod: Obj, owner_notes: Mapping[str, str], namespace_notes: Mapping[
         "metadata": {
             "name": group_name_of(pod),
             "namespace": pod["metadata"]["namespace"],
-            "annotations": {**inherited, **{name: notes[name] for name in NOTES_OF_PODS if name in notes}},
-            "labels": {name: labels[name] for name in LABELS_OF_PODS if name in labels},
+            "annotations": {**inherited, **{name: notes[name] for name in POD_ANNOTATIONS if name in notes}},
+            "labels": {name: labels[name] for name in POD_LABELS if name in labels},
             "ownerReferences": [controller if controller is not None else owner_reference({**_POD, **pod})],
         },
         "spec": {

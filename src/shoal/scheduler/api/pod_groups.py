@@ -21,8 +21,8 @@ VERSION = "v1beta1"
 GROUP_NAME = "scheduling.k8s.io/group-name"  # on a pod: the PodGroup of its namespace that it is a member of
 QUEUE_ANNOTATION = "scheduling.volcano.sh/queue-name"  # on a pod or its namespace
 ELASTIC = "shoal.dev/elastic"  # on a PodGroup, "true": its job gives pods beyond the minimum back when asked
-GIVE_BACK = "shoal.dev/give-back"  # on a PodGroup: NAME=UID,... of pods that our scheduler asks its job for
-GIVE_BACK_WHY = "shoal.dev/give-back-why"  # beside it: for whom they are, and why
+RECLAIM = "shoal.dev/give-back"  # on a PodGroup: NAME=UID,... of pods that our scheduler asks its job for
+RECLAIM_REASON = "shoal.dev/give-back-why"  # beside it: for whom they are, and why
 ADMITTED = frozenset({"Inqueue", "Running", "Unknown", "Completed"})  # phases in which controllers may make pods
 LIMITED = ("cpu", "memory", "ephemeral-storage")  # quotas on limits exist for these
 
@@ -234,9 +234,9 @@ def with_quota_names(requests: Mapping[str, str], limits: Mapping[str, str]) -> 
     return made
 
 
-def asked_back(group: Obj) -> tuple[str, ...]:
+def reclaimed_uids(group: Obj) -> tuple[str, ...]:
     """The uids of the pods that a scheduler asks for; what cannot be read asks for nobody."""
-    words = annotations_of(group).get(GIVE_BACK, "").split(",")
+    words = annotations_of(group).get(RECLAIM, "").split(",")
     return tuple(uid for word in words if (uid := word.partition("=")[2].strip()))
 
 

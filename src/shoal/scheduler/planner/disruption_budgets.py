@@ -16,30 +16,30 @@ from dataclasses import dataclass, replace
 
 from shoal.kube.objects import Key
 from shoal.kube.selectors import LabelSelector
-from shoal.scheduler.planner.snapshot_types import Pod, State
+from shoal.scheduler.planner.snapshot_types import Pod, PodState
 
 MOST_NAMED = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Budget:
+class DisruptionBudget:
     selector: LabelSelector
     allowed: int
 
 
-class Budgets:
+class DisruptionBudgets:
     def __init__(self) -> None:
-        self._of: dict[str, dict[Key, Budget]] = {}  # by namespace
+        self._of: dict[str, dict[Key, DisruptionBudget]] = {}  # by namespace
         self._taken: dict[Key, set[Key]] = {}  # pods that were told to go since the figure came, by budget
         self._refused: dict[Key, set[Key]] = {}  # pods that it kept since then
 
     def __bool__(self) -> bool:
         return bool(self._of)
 
-    def concern(self, namespace: str) -> bool:
+    def has_budgets(self, namespace: str) -> bool:
         return namespace in self._of
 
-    def get(self, key: Key) -> Budget | None:
+    def get(self, key: Key) -> DisruptionBudget | None:
         """With what is left of it."""
         found = self._of.get(key.namespace, {}).get(key)
         return None if found is None else replace(found, allowed=self.left(key))
@@ -50,7 +50,7 @@ class Budgets:
             return 0
         return max(found.allowed - len(self._taken.get(key, ())), 0)
 
-    def set(self, key: Key, budget: Budget) -> None:
+    def set(self, key: Key, budget: DisruptionBudget) -> None:
         self._of.setdefault(key.namespace, {})[key] = budget
         self._begin_anew(key)
 
@@ -66,9 +66,9 @@ class Budgets:
         self._refused.pop(key, None)
 
     def covering(self, pod: Pod) -> list[Key]:
-        return self.choosing(pod) if pod.state is State.RUNNING else []
+        return self.matching(pod) if pod.state is PodState.RUNNING else []
 
-    def choosing(self, pod: Pod) -> list[Key]:
+    def matching(self, pod: Pod) -> list[Key]:
         """Whatever becomes of it."""
         found = self._of.get(pod.key.namespace, {})
         return [key for key, budget in found.items() if budget.selector.matches(pod.labels)]
@@ -83,7 +83,7 @@ class Budgets:
         for key in self.covering(pod):
             self._refused.setdefault(key, set()).add(pod.key)
 
-    def give_back(self, pod: Key) -> None:
+    def release(self, pod: Key) -> None:
         """It does not go after all, or has gone, or may be asked for again."""
         for shares in (self._taken, self._refused):
             for key in [key for key, pods in shares.items() if pod in pods]:
@@ -92,19 +92,19 @@ class Budgets:
                     del shares[key]
 
 
-class Allowance:
+class BudgetAllowance:
     """What one plan, or one search within it, may still take of the budgets."""
 
-    def __init__(self, budgets: Budgets, spent: Counter[Key] | None = None) -> None:
+    def __init__(self, budgets: DisruptionBudgets, spent: Counter[Key] | None = None) -> None:
         self._budgets = budgets
         self._is_free = not budgets  # asked for every pod that could go
         self._spent: Counter[Key] = Counter() if spent is None else Counter(spent)
 
-    def trial(self) -> Allowance:
+    def trial(self) -> BudgetAllowance:
         """To try something with: what it takes is not taken from this one."""
-        return self if self._is_free else Allowance(self._budgets, self._spent)
+        return self if self._is_free else BudgetAllowance(self._budgets, self._spent)
 
-    def spares(self, pod: Pod) -> bool:
+    def is_protected(self, pod: Pod) -> bool:
         """Whether the pod stays whatever else is left alone."""
         if self._is_free:
             return False
@@ -123,7 +123,7 @@ class Allowance:
         self._spent.update(key for pod in pods for key in self._budgets.covering(pod))
         return True
 
-    def keepers(self, pods: Iterable[Pod]) -> str:
+    def blocking_budgets(self, pods: Iterable[Pod]) -> str:
         """In words, which budgets do not let all of these go; nothing where they do."""
         wanted: Counter[Key] = Counter()
         found: set[Key] = set()

@@ -15,13 +15,13 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from shoal.scheduler.planner.fragmentation import Habits
-from shoal.scheduler.planner.gang_types import Settings, Usual
-from shoal.scheduler.planner.gpu_sharing import Devices
-from shoal.scheduler.planner.node_resources import Room
+from shoal.scheduler.planner.fragmentation import TypicalWorkload
+from shoal.scheduler.planner.gang_types import PlannerSettings, WorkloadKind
+from shoal.scheduler.planner.gpu_sharing import SharedDevices
+from shoal.scheduler.planner.node_resources import NodeResources
 from shoal.scheduler.planner.pod_affinity import chooses
 from shoal.scheduler.planner.resource_vectors import ALL, Ints, Mask, Rows, Vector, at
-from shoal.scheduler.planner.scoring import COMMON, OneWorth, Worth, worth
+from shoal.scheduler.planner.scoring import COMMON, Score, SingleScore, score
 from shoal.scheduler.planner.snapshot_types import Node, Pod
 from shoal.scheduler.planner.taints import shown_taint, tolerates, untolerated
 
@@ -35,24 +35,33 @@ NOWHERE = np.iinfo(np.int64).min
 CORDON = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
 
 
-class Shape:
-    def __init__(self, room: Room, pod: Pod, settings: Settings, devices: Devices, habits: Habits) -> None:
+class EquivalenceClass:
+    def __init__(
+        self,
+        resources: NodeResources,
+        pod: Pod,
+        settings: PlannerSettings,
+        devices: SharedDevices,
+        workload: TypicalWorkload,
+    ) -> None:
         self.pod = pod  # any one of them
-        self.habits = habits
-        self.usual = usual(pod, settings.accelerators)
-        self.room = room
+        self.workload = workload
+        self.workload_kind = workload_kind(pod, settings.accelerators)
+        self.resources = resources
         self.devices = devices
-        self.vector = room.vector(pod.requests)
+        self.vector = resources.vector(pod.requests)
         self._amounts = self.vector.amounts[:, None]
         # The resources that matter to it, those it asks for first: all it ever reads of the room.
-        self.columns = list(dict.fromkeys([*self.vector.columns.tolist(), *(room.column(name) for name in COMMON)]))
+        self.columns = list(
+            dict.fromkeys([*self.vector.columns.tolist(), *(resources.column(name) for name in COMMON)])
+        )
         self._across = np.array(self.columns, dtype=np.intp)[:, None]
         self.gpu = next((name for name, _ in self.vector.counted if name in settings.accelerators), None)
         self.gpu_count = 0 if self.gpu is None else max(pod.requests[self.gpu] // 1000, 1)
         self.gpu_milli = pod.gpu_milli
         self.packs = settings.profile == "pack" or (settings.profile == "auto" and self.gpu is not None)
         self.weights = dict.fromkeys(settings.accelerators, settings.accelerator_weight) | {"cpu": 1, "memory": 1}
-        used = [room.column(n) for n in settings.accelerators if n in room.resources.index]
+        used = [resources.column(n) for n in settings.accelerators if n in resources.resources.index]
         self.shunned = used if self.gpu is None and settings.profile == "auto" else []
         self.preferred = pod.preferred_nodes
         self.soft_taints = False
@@ -66,48 +75,48 @@ class Shape:
         self.eligible: Mask = np.zeros(0, dtype=np.bool_)
         self.fits = 0  # the sum of slots
         self.fits_later = 0
-        self._worth: Worth
-        self._worth_of_one: OneWorth | None = None
+        self._worth: Score
+        self._worth_of_one: SingleScore | None = None
         self._is_choosy = True  # there are nodes that have something and are not for it
         self._tie: Ints = self.slots
         self._empty: Ints | None = None
         self._stamp = (-1, 0, False)
         self._position = 0
 
-    def sync(self) -> Shape:
-        room = self.room
-        if self._stamp != (room.epoch, self.habits.version, room.is_leaving):
+    def sync(self) -> EquivalenceClass:
+        resources = self.resources
+        if self._stamp != (resources.epoch, self.workload.version, resources.is_leaving):
             self._start_over()
-        elif self._position < len(room.log):
-            rows = room.log[self._position :]
-            self._position = room.read_to = len(room.log)
+        elif self._position < len(resources.log):
+            rows = resources.log[self._position :]
+            self._position = resources.read_to = len(resources.log)
             if len(rows) > ONE_BY_ONE or not self._count_singly(rows):
                 self._count(np.frombuffer(rows, dtype=np.int64))
         return self
 
     def _start_over(self) -> None:
-        room = self.room
-        self._stamp = (room.epoch, self.habits.version, room.is_leaving)
-        self._position = room.read_to = len(room.log)
+        resources = self.resources
+        self._stamp = (resources.epoch, self.workload.version, resources.is_leaving)
+        self._position = resources.read_to = len(resources.log)
         self.soft_taints = any(
-            t.get("effect") == "PreferNoSchedule" for kind in room.kinds if kind is not None for t in kind.taints
+            t.get("effect") == "PreferNoSchedule" for kind in resources.kinds if kind is not None for t in kind.taints
         )
         self.eligible = self._eligible()
-        self._is_choosy = not self._amounts.size or bool((room.whole.any(axis=0) & ~self.eligible).any())
-        self._tie = RANKS - 1 - room.rank
-        arrays = [np.zeros(len(room), dtype=np.int64) for _ in range(5)]
+        self._is_choosy = not self._amounts.size or bool((resources.whole.any(axis=0) & ~self.eligible).any())
+        self._tie = RANKS - 1 - resources.rank
+        arrays = [np.zeros(len(resources), dtype=np.int64) for _ in range(5)]
         self.slots, self.key, self.device = arrays[:3]
-        self.later, self.later_key = arrays[3:] if room.is_leaving else arrays[:2]
-        self._worth, self._worth_of_one = worth(self, room)
+        self.later, self.later_key = arrays[3:] if resources.is_leaving else arrays[:2]
+        self._worth, self._worth_of_one = score(self, resources)
         self._empty = None
         self._count(ALL)
 
     def _count(self, rows: Rows) -> None:
-        room = self.room
-        free = self._of(room.free, rows)
+        resources = self.resources
+        free = self._of(resources.free, rows)
         slots = self._room_for(free, rows, later=False)
         self.slots[rows] = slots
-        if not isinstance(rows, slice) and len(rows) > FEW and not room.is_leaving and not self.devices.are_shared:
+        if not isinstance(rows, slice) and len(rows) > FEW and not resources.is_leaving and not self.devices.are_shared:
             self.key[rows] = NOWHERE
             able = slots.nonzero()[0]  # few in a full cluster, and the others are worth nothing
             best = rows.take(able)
@@ -116,8 +125,8 @@ class Shape:
             points = self._points(free, rows)
             self.key[rows] = np.where(slots > 0, points, NOWHERE)
         self.fits = self.fits_later = int(np.add.reduce(self.slots))
-        if room.is_leaving:
-            later = self._room_for(free + self._of(room.coming, rows), rows, later=True)
+        if resources.is_leaving:
+            later = self._room_for(free + self._of(resources.coming, rows), rows, later=True)
             self.later[rows] = later
             # A node that can take the pod at once is better than any that must be waited for.
             self.later_key[rows] = np.where(later > 0, points + (slots > 0) * AT_ONCE, NOWHERE)
@@ -125,8 +134,8 @@ class Shape:
 
     def _count_singly(self, rows: Iterable[int]) -> bool:
         """The same for a few rows: arrays of a few numbers cost more than the numbers. False: that cannot be."""
-        worth_of, cells, asked = self._worth_of_one, self.room.cells, self.vector.cells
-        if worth_of is None or not asked or self.room.is_leaving:
+        worth_of, cells, asked = self._worth_of_one, self.resources.cells, self.vector.cells
+        if worth_of is None or not asked or self.resources.is_leaving:
             return False
         for row in rows:
             slots = min([cells[column][row] // amount for column, amount in asked])
@@ -150,9 +159,9 @@ class Shape:
 
     def slots_when_empty(self) -> Ints:
         """How many fit on each node with nobody on it who ever goes; worked out once for these nodes."""
-        whole, fixed = self.room.whole, self.room.fixed
+        whole, fixed = self.resources.whole, self.resources.fixed
         if self._empty is None:
-            self._empty = np.full(len(self.room), NO_LIMIT, dtype=np.int64)
+            self._empty = np.full(len(self.resources), NO_LIMIT, dtype=np.int64)
             for _, column, amount in self.vector.pairs:
                 np.minimum(self._empty, (whole[column] - fixed[column]) // amount, out=self._empty)
             np.maximum(self._empty, 0, out=self._empty)
@@ -162,23 +171,23 @@ class Shape:
     def slots_on_whole(self) -> Ints:
         """How many the nodes it chooses by their labels would hold, were they empty, ready and open to all. Where it
         chooses none, all nodes count: what is wrong then are labels and not sizes."""
-        room = self.room
-        there = room.kind > 0
+        resources = self.resources
+        there = resources.kind > 0
         chosen = there & self._selected() & self._near()
-        slots = np.full(len(room), NO_LIMIT, dtype=np.int64)
+        slots = np.full(len(resources), NO_LIMIT, dtype=np.int64)
         for _, column, amount in self.vector.pairs:
-            np.minimum(slots, room.whole[column] // amount, out=slots)
+            np.minimum(slots, resources.whole[column] // amount, out=slots)
         slots *= chosen if chosen.any() else there
         return slots
 
     def fits_with(self, more: Ints) -> int:
         """How many would fit in all if so much more were free."""
-        free = self._of(self.room.later() + more, ALL)
+        free = self._of(self.resources.later() + more, ALL)
         return int(np.add.reduce(self._room_for(free, ALL, later=True)))
 
-    def worth(self, rows: Ints, pods: int) -> Ints:
+    def score(self, rows: Ints, pods: int) -> Ints:
         """For the last of so many pods placed on each row."""
-        return self._worth(self._of(self.room.free, rows), rows, pods=pods)
+        return self._worth(self._of(self.resources.free, rows), rows, pods=pods)
 
     def _of(self, amounts: Ints, rows: Rows) -> Ints:
         """Its own columns, in their order, of one of the room's arrays."""
@@ -199,22 +208,22 @@ class Shape:
         return count
 
     def _eligible(self) -> Mask:
-        return self._by_kind()[self.room.kind] & self._selected() & self._reached()
+        return self._by_kind()[self.resources.kind] & self._selected() & self._reached()
 
     def _by_kind(self) -> Mask:
-        return np.array([barred(self.pod, kind) == "" for kind in self.room.kinds])
+        return np.array([barred(self.pod, kind) == "" for kind in self.resources.kinds])
 
     def _selected(self) -> Mask:
-        ok = np.ones(len(self.room), dtype=np.bool_)
+        ok = np.ones(len(self.resources), dtype=np.bool_)
         for key, value in self.pod.node_selector.items():
-            column = self.room.label(key)
+            column = self.resources.label(key)
             ok &= column.codes == column.index.get(value, -1)
         return ok
 
     def _near(self) -> Mask:
         """Where required node affinity holds."""
         terms = self.pod.node_terms
-        return np.ones(len(self.room), dtype=np.bool_) if terms is None else self._any_of(terms)
+        return np.ones(len(self.resources), dtype=np.bool_) if terms is None else self._any_of(terms)
 
     def _reached(self) -> Mask:
         """Where, besides, every volume can be mounted."""
@@ -224,19 +233,21 @@ class Shape:
         return ok
 
     def _any_of(self, terms: Iterable[Mapping[str, Any]]) -> Mask:
-        found = np.zeros(len(self.room), dtype=np.bool_)
+        found = np.zeros(len(self.resources), dtype=np.bool_)
         for term in terms:
-            found |= self.room.matching(term, ALL)
+            found |= self.resources.matching(term, ALL)
         return found
 
     def objections(self) -> Counter[str]:
         """Why nodes are out whatever is free on them, each reason as said of one node."""
-        room, counted = self.room, Counter[str]()
-        left = (room.kind > 0) & ~self.eligible
+        resources, counted = self.resources, Counter[str]()
+        left = (resources.kind > 0) & ~self.eligible
         by_kind = self._by_kind()
-        for kind, nodes in zip(*np.unique(room.kind[left & ~by_kind[room.kind]], return_counts=True), strict=True):
-            counted[barred(self.pod, room.kinds[kind])] += int(nodes)
-        left &= by_kind[room.kind]
+        for kind, nodes in zip(
+            *np.unique(resources.kind[left & ~by_kind[resources.kind]], return_counts=True), strict=True
+        ):
+            counted[barred(self.pod, resources.kinds[kind])] += int(nodes)
+        left &= by_kind[resources.kind]
         for why, ok in (
             ("does not match the pod's node selector", self._selected()),
             ("does not match the pod's node affinity", self._near()),
@@ -260,27 +271,29 @@ def barred(pod: Pod, node: Node | None) -> str:
     return ""
 
 
-class Shapes:
+class EquivalenceClasses:
     """Every shape that waits or lately waited. Who asks for the same always gets the same object."""
 
     KEPT = 512
 
-    def __init__(self, room: Room, settings: Settings, devices: Devices, habits: Habits) -> None:
-        self._room = room
+    def __init__(
+        self, resources: NodeResources, settings: PlannerSettings, devices: SharedDevices, workload: TypicalWorkload
+    ) -> None:
+        self._room = resources
         self._settings = settings
         self._devices = devices
-        self._habits = habits
-        self._known: WeakValueDictionary[Any, Shape] = WeakValueDictionary()
-        self._kept: dict[Any, Shape] = {}  # beyond the pods that have them
+        self._habits = workload
+        self._known: WeakValueDictionary[Any, EquivalenceClass] = WeakValueDictionary()
+        self._kept: dict[Any, EquivalenceClass] = {}  # beyond the pods that have them
 
-    def of(self, pod: Pod, vector: Vector) -> Shape:
+    def of(self, pod: Pod, vector: Vector) -> EquivalenceClass:
         """`vector` is what the pod requests."""
-        key = vector if _is_plain(pod) else shape_key(pod)
+        key = vector if _is_plain(pod) else class_key(pod)
         found = self._known.get(key)
         if found is None:
             if len(self._kept) >= self.KEPT:
                 del self._kept[next(iter(self._kept))]
-            found = Shape(self._room, pod, self._settings, self._devices, self._habits)
+            found = EquivalenceClass(self._room, pod, self._settings, self._devices, self._habits)
             self._known[key] = self._kept[key] = found
         return found
 
@@ -301,7 +314,7 @@ def _is_plain(pod: Pod) -> bool:
     )
 
 
-def shape_key(pod: Pod) -> Any:
+def class_key(pod: Pod) -> Any:
     return (
         tuple(pod.requests.items()),
         _frozen(pod.node_selector),
@@ -319,11 +332,11 @@ def shape_key(pod: Pod) -> Any:
     )
 
 
-def usual(pod: Pod, accelerators: tuple[str, ...]) -> Usual:
+def workload_kind(pod: Pod, accelerators: tuple[str, ...]) -> WorkloadKind:
     """The pod as one of the kinds whose use of devices is learned."""
     asked = sum(pod.requests.get(name, 0) for name in accelerators)
     count = 1 if pod.gpu_milli else asked // 1000
-    return Usual(pod.requests.get("cpu", 0), pod.requests.get("memory", 0), count, pod.gpu_milli or 1000)
+    return WorkloadKind(pod.requests.get("cpu", 0), pod.requests.get("memory", 0), count, pod.gpu_milli or 1000)
 
 
 def _frozen(value: Any) -> Any:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from shoal.kube.quantity_format import Amounts
 from shoal.scheduler.planner.gang_types import Queue
-from shoal.scheduler.planner.snapshot_types import State
+from shoal.scheduler.planner.snapshot_types import PodState
 
 if TYPE_CHECKING:
     from shoal.scheduler.planner.cache import ClusterView
@@ -26,7 +26,7 @@ Asked = Iterable[tuple[str, int]]
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class ShareExceeded:
     """A queue has no more of a resource to give: `limit` is all it may hold, `used` what it does."""
 
     queue: str
@@ -39,7 +39,7 @@ class Refusal:
 
 
 @dataclass(slots=True)
-class Standing:
+class QueueShare:
     """One queue within one plan; a parent's amounts are those of everybody below it."""
 
     queue: Queue
@@ -51,17 +51,17 @@ class Standing:
     deserved: dict[str, float] = field(default_factory=dict)
     limits: dict[str, float] = field(default_factory=dict)  # what `refusal` compares with; absent: none
     hard_limits: dict[str, float] = field(default_factory=dict)
-    line: tuple[Standing, ...] = ()  # itself and its ancestors, the nearest first
+    line: tuple[QueueShare, ...] = ()  # itself and its ancestors, the nearest first
 
 
-class Shares:
+class FairShares:
     def __init__(self, view: ClusterView) -> None:
         self.total = {name: amount for name, amount in _total(view).items() if amount and name != "pods"}
         uncharged = view.uncharged.allocated
         self.shared = {name: max(amount - uncharged.get(name, 0), 0) for name, amount in self.total.items()}
         self.by_weight = view.settings.sharing == "proportion"
-        self._room = view.room
-        self.standings = {name: Standing(queue) for name, queue in view.queues.items()}
+        self._room = view.resources
+        self.standings = {name: QueueShare(queue) for name, queue in view.queues.items()}
         for standing in self.standings.values():
             standing.line = tuple(self._line(standing))
         for name, account in view.accounts.items():
@@ -70,7 +70,7 @@ class Shares:
                     _add(above.allocated, account.allocated.items())
                     _add(above.kept, account.kept.amounts.items())
                     _add(above.asked, account.asked.items())
-        self._cluster = Standing(Queue(""), ceiling={name: float(amount) for name, amount in self.total.items()})
+        self._cluster = QueueShare(Queue(""), ceiling={name: float(amount) for name, amount in self.total.items()})
         self._guaranteed = [standing for standing in self.standings.values() if standing.queue.guarantee]
         if self._guaranteed:
             for account in view.accounts.values():
@@ -86,8 +86,8 @@ class Shares:
         for standing in self.standings.values():
             self._set_limits(standing)
 
-    def _line(self, standing: Standing) -> Iterable[Standing]:
-        current: Standing | None = standing
+    def _line(self, standing: QueueShare) -> Iterable[QueueShare]:
+        current: QueueShare | None = standing
         for _ in range(DEPTH):
             if current is None:
                 return
@@ -110,7 +110,7 @@ class Shares:
                 left = whole[name] - others if name in whole else float("inf")
                 standing.ceiling[name] = max(min(float(own.capability.get(name, float("inf"))), left), 0.0)
 
-    def _divide(self, active: list[Standing]) -> None:
+    def _divide(self, active: list[QueueShare]) -> None:
         remaining = {name: float(amount) for name, amount in self.shared.items()}
         unmet = sorted(active, key=lambda s: s.queue.name)
         while unmet and any(amount > SLACK for amount in remaining.values()):
@@ -151,7 +151,7 @@ class Shares:
     def share(self, name: str) -> float:
         return self._share(self.standings[name])[0]
 
-    def _share(self, standing: Standing) -> tuple[float, bool]:
+    def _share(self, standing: QueueShare) -> tuple[float, bool]:
         if not self.by_weight and not standing.deserved:
             return 1.0, True  # entitled to nothing: after those who are
         most = 0.0
@@ -177,7 +177,7 @@ class Shares:
     def borrowed(
         self,
         by_others_than: str,
-        within: Standing | None = None,
+        within: QueueShare | None = None,
         could_give: Callable[[str], Mapping[str, int]] | None = None,
     ) -> Mapping[str, float]:
         """What queues below that one, or all, hold beyond their parts and may have to give back: a bound from above.
@@ -208,7 +208,7 @@ class Shares:
         beyond_deserved: bool = False,
         claims: bool = True,
         reclaims: bool = False,
-    ) -> Refusal | None:
+    ) -> ShareExceeded | None:
         """Which queue of the line has no more to give. What it deserves bounds it softly, the ceiling always.
 
         What others claim counts as held, except to those who claim themselves (`claims` false); what others below the
@@ -231,10 +231,10 @@ class Shares:
                     limit = standing.hard_limits.get(resource, float("inf"))
                 if need and held.get(resource, 0) + need > limit:
                     by_weight = self.by_weight and limit < standing.hard_limits.get(resource, float("inf"))
-                    return Refusal(standing.queue.name, resource, need, held.get(resource, 0), limit, by_weight)
+                    return ShareExceeded(standing.queue.name, resource, need, held.get(resource, 0), limit, by_weight)
         return None if reclaims or not self._guaranteed else self._kept_for_others(name, asked)
 
-    def _kept_for_others(self, name: str, asked: Mapping[str, int]) -> Refusal | None:
+    def _kept_for_others(self, name: str, asked: Mapping[str, int]) -> ShareExceeded | None:
         """Whether so much is free only because other queues do not use what is guaranteed to them."""
         line = self.standings[name].line
         for standing, above in zip(line, (*line[1:], self._cluster), strict=True):
@@ -247,10 +247,10 @@ class Shares:
                 kept = sum(amount for amount in unused.values() if amount > 0)
                 if need and free - kept + SLACK < need <= free + SLACK:
                     most = max(unused, key=lambda other: (unused[other], other))
-                    return Refusal(most, resource, need, int(free), kept, guaranteed=True)
+                    return ShareExceeded(most, resource, need, int(free), kept, guaranteed=True)
         return None
 
-    def _set_limits(self, standing: Standing) -> None:
+    def _set_limits(self, standing: QueueShare) -> None:
         """No limit where the queue could have everything: then the cluster is too small, and not the queue's share."""
         for resource, ceiling in standing.ceiling.items():
             total = whole = self.total.get(resource, 0)
@@ -278,7 +278,7 @@ class Shares:
             standing.allocated.get(r, 0) + asked[r] <= standing.deserved[r] + SLACK for r in named
         )
 
-    def may_lose(self, name: str, used: Mapping[str, int], wanted: Collection[str] | None = None) -> bool:
+    def can_lose(self, name: str, used: Mapping[str, int], wanted: Collection[str] | None = None) -> bool:
         """Whether others who want such resources may take this much back from the queue as it stands.
 
         It must hold more than it deserves of something that the victim has and that they want. What it lost for that
@@ -317,7 +317,7 @@ class Shares:
         if line:
             self._room.note(lambda: self._refund(line, pairs, sign))
 
-    def _refund(self, line: tuple[Standing, ...], pairs: tuple[tuple[str, int], ...], sign: int) -> None:
+    def _refund(self, line: tuple[QueueShare, ...], pairs: tuple[tuple[str, int], ...], sign: int) -> None:
         for standing in line:
             _add(standing.allocated, pairs, -sign)
 
@@ -331,21 +331,21 @@ class Shares:
 def _total(view: ClusterView) -> Mapping[str, int]:
     """Of the nodes that take pods, and what is still held on those that do not: it counts as held by its queue, and
     would otherwise count against room that is free elsewhere."""
-    if not view.room.shut:
-        return view.room.total
-    found = dict(view.room.total)
-    for node in view.room.shut:
+    if not view.resources.shut:
+        return view.resources.total
+    found = dict(view.resources.total)
+    for node in view.resources.shut:
         for pod in view.pods_on(node):
-            if pod.state is not State.RELEASING:
+            if pod.state is not PodState.RELEASING:
                 _add(found, view.vector_of(pod).counted)
     return found
 
 
-def _above(standing: Standing) -> str:
+def _above(standing: QueueShare) -> str:
     return standing.line[1].queue.name if len(standing.line) > 1 else ""
 
 
-def _is_met(standing: Standing, before: Mapping[str, float]) -> bool:
+def _is_met(standing: QueueShare, before: Mapping[str, float]) -> bool:
     asked = {r: standing.allocated.get(r, 0) + standing.asked.get(r, 0) for r in standing.deserved}
     if all(asked[r] <= d + SLACK for r, d in standing.deserved.items()):
         return True

@@ -7,33 +7,33 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from shoal.scheduler.planner.equivalence_classes import Shape
-from shoal.scheduler.planner.gang import Members
+from shoal.scheduler.planner.equivalence_classes import EquivalenceClass
+from shoal.scheduler.planner.gang import Gang
 from shoal.scheduler.planner.resource_vectors import Ints
 from shoal.scheduler.planner.snapshot_types import Pod
 
 if TYPE_CHECKING:
-    from shoal.scheduler.planner.cycle_state import Cycle
+    from shoal.scheduler.planner.cycle_state import CycleState
 
 
-def could_ever_run(cycle: Cycle, members: Members) -> bool:
+def could_ever_run(cycle: CycleState, gang: Gang) -> bool:
     """A bound from above: each shape of the minimum by itself, on empty nodes, within the queue's ceilings."""
-    asked = (members.minimum().asked or {}) if members.group.is_charged else {}
-    for standing in cycle.shares.standings[members.group.queue].line:
+    asked = (gang.minimum().asked or {}) if gang.group.is_charged else {}
+    for standing in cycle.shares.standings[gang.group.queue].line:
         if any(amount > standing.hard_limits.get(name, float("inf")) for name, amount in asked.items()):
             return False
-    return _has_slots(cycle, members, Shape.slots_when_empty)
+    return _has_slots(cycle, gang, EquivalenceClass.slots_when_empty)
 
 
-def is_too_large(cycle: Cycle, members: Members) -> bool:
+def is_too_large(cycle: CycleState, gang: Gang) -> bool:
     """Whether only more or larger nodes would help: nobody who leaves, no quota and no node that returns does."""
-    return bool(cycle.room.rows) and not _has_slots(cycle, members, Shape.slots_on_whole)
+    return bool(cycle.resources.rows) and not _has_slots(cycle, gang, EquivalenceClass.slots_on_whole)
 
 
-def _has_slots(cycle: Cycle, members: Members, slots_of: Callable[[Shape], Ints]) -> bool:
-    tier = cycle.view.topology.widest(members.group.closeness)
-    for shape, count in wanted(cycle, members.minimum().least()):
-        slots = _most(shape, slots_of(shape))
+def _has_slots(cycle: CycleState, gang: Gang, slots_of: Callable[[EquivalenceClass], Ints]) -> bool:
+    tier = cycle.view.topology.widest(gang.group.closeness)
+    for eq_class, count in wanted(cycle, gang.minimum().least()):
+        slots = _most(eq_class, slots_of(eq_class))
         most = int(slots.sum())
         if tier is not None and tier.domain.any():  # no node in a domain: its size does not matter
             most = int(tier.sums(slots).max(initial=0))
@@ -42,20 +42,20 @@ def _has_slots(cycle: Cycle, members: Members, slots_of: Callable[[Shape], Ints]
     return True
 
 
-def most_when_empty(shape: Shape) -> Ints:
+def most_when_empty(eq_class: EquivalenceClass) -> Ints:
     """How many fit on each node with nobody on it."""
-    return _most(shape, shape.slots_when_empty())
+    return _most(eq_class, eq_class.slots_when_empty())
 
 
-def _most(shape: Shape, slots: Ints) -> Ints:
+def _most(eq_class: EquivalenceClass, slots: Ints) -> Ints:
     """One on each node at most, where they keep each other away."""
-    return np.minimum(slots, 1) if shape.is_solitary else slots
+    return np.minimum(slots, 1) if eq_class.is_solitary else slots
 
 
-def wanted(cycle: Cycle, pods: Sequence[Pod]) -> list[tuple[Shape, int]]:
+def wanted(cycle: CycleState, pods: Sequence[Pod]) -> list[tuple[EquivalenceClass, int]]:
     """The shapes of these pods and how many there are of each."""
-    counted: dict[int, tuple[Shape, int]] = {}
+    counted: dict[int, tuple[EquivalenceClass, int]] = {}
     for pod in pods:
-        shape = cycle.view.shape_of(pod).sync()
-        counted[id(shape)] = (shape, counted.get(id(shape), (shape, 0))[1] + 1)
+        eq_class = cycle.view.eq_class_of(pod).sync()
+        counted[id(eq_class)] = (eq_class, counted.get(id(eq_class), (eq_class, 0))[1] + 1)
     return list(counted.values())

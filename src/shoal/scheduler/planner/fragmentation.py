@@ -17,7 +17,7 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 
-from shoal.scheduler.planner.gang_types import Usual
+from shoal.scheduler.planner.gang_types import WorkloadKind
 from shoal.scheduler.planner.gpu_sharing import WHOLE
 from shoal.scheduler.planner.resource_vectors import Ints
 
@@ -25,14 +25,14 @@ Floats = npt.NDArray[np.float64]
 KINDS_KEPT = 192
 
 
-class Habits:
+class TypicalWorkload:
     """How many pods there are of each kind that uses devices, as arrays. `version` changes with them."""
 
-    def __init__(self, expected: Iterable[tuple[Usual, int]] = ()) -> None:
+    def __init__(self, expected: Iterable[tuple[WorkloadKind, int]] = ()) -> None:
         self.version = 0
-        self._present: Counter[Usual] = Counter()
+        self._present: Counter[WorkloadKind] = Counter()
         self._expected = {kind: number for kind, number in expected if kind.count}
-        self._made: list[tuple[Usual, int]] = []
+        self._made: list[tuple[WorkloadKind, int]] = []
         self._is_stale = True
         self.weight: Floats = np.zeros(0)  # of each kind; whole numbers, as floats for the sake of speed
         self.total = 1.0
@@ -43,7 +43,7 @@ class Habits:
             (WHOLE + 1, 0), dtype=np.float32
         )  # of a device, by what is left
 
-    def count_in(self, kind: Usual, sign: int) -> None:
+    def count_in(self, kind: WorkloadKind, sign: int) -> None:
         """A pod of the kind came, or (sign -1) went."""
         if self._expected or not kind.count:
             return
@@ -53,7 +53,7 @@ class Habits:
             del self._present[kind]
         self._is_stale |= _round(before) != _round(before + sign)
 
-    def forget(self) -> None:
+    def clear(self) -> None:
         self._present.clear()
         self._is_stale = True
 
@@ -82,25 +82,27 @@ def _round(count: int) -> int:
     return 1 << (count.bit_length() - 1) if count > 0 else 0
 
 
-def fragments(habits: Habits, cpu: Ints, memory: Ints, devices: Ints) -> Floats:
+def fragments(workload: TypicalWorkload, cpu: Ints, memory: Ints, devices: Ints) -> Floats:
     """Thousandths of devices on each node that pods of one kind would leave over, summed by the weight of the kinds."""
-    pods = np.floor(habits.pieces[devices].sum(axis=1) / habits.count)  # node, kind
-    for left, need in ((cpu, habits.cpu), (memory, habits.memory)):
+    pods = np.floor(workload.pieces[devices].sum(axis=1) / workload.count)  # node, kind
+    for left, need in ((cpu, workload.cpu), (memory, workload.memory)):
         # Quotients of numbers below 2**53 are rounded to the right side of whole numbers.
         np.minimum(pods, np.floor(np.maximum(left, 0)[:, None] / np.maximum(need, 1)), out=pods)
-    result: Floats = devices.sum(axis=1) * habits.total - pods @ habits.used
+    result: Floats = devices.sum(axis=1) * workload.total - pods @ workload.used
     return result
 
 
-def growth(habits: Habits, asked: Usual, cpu: Ints, memory: Ints, devices: Ints) -> tuple[Floats, Ints]:
+def growth(
+    workload: TypicalWorkload, asked: WorkloadKind, cpu: Ints, memory: Ints, devices: Ints
+) -> tuple[Floats, Ints]:
     """How much the fragments of each node grow by the pod, and for a part of a device the best device to use."""
-    before = fragments(habits, cpu, memory, devices)
+    before = fragments(workload, cpu, memory, devices)
     cpu, memory = cpu - asked.cpu, memory - asked.memory
     nodes = np.arange(len(devices))
     if asked.milli == WHOLE or not asked.count:
         after = _whole(devices, asked.count)
-        grown = fragments(habits, cpu, memory, after) - before
-        return grown / habits.total, np.zeros(len(devices), dtype=np.int64)
+        grown = fragments(workload, cpu, memory, after) - before
+        return grown / workload.total, np.zeros(len(devices), dtype=np.int64)
     best: Floats = np.full(len(devices), np.inf)
     chosen: Ints = np.zeros(len(devices), dtype=np.int64)
     for device in range(devices.shape[1]):
@@ -109,11 +111,11 @@ def growth(habits: Habits, asked: Usual, cpu: Ints, memory: Ints, devices: Ints)
             continue
         after = devices[fits].copy()
         after[:, device] -= asked.milli
-        grown = fragments(habits, cpu[fits], memory[fits], after) - before[fits]
+        grown = fragments(workload, cpu[fits], memory[fits], after) - before[fits]
         rows = nodes[fits]
         better = grown < best[rows]
         best[rows[better]], chosen[rows[better]] = grown[better], device
-    return best / habits.total, chosen
+    return best / workload.total, chosen
 
 
 def _whole(devices: Ints, count: int) -> Ints:

@@ -15,8 +15,15 @@ from shoal.kube.quantity_format import Amounts, amounts, requests_of
 from shoal.kube.selectors import from_label_selector
 from shoal.kube.times import parse
 from shoal.scheduler.api.pod_groups import ELASTIC, GROUP_NAME, QUEUE_ANNOTATION
-from shoal.scheduler.planner.gang_types import Closeness, Group, Phase, Queue, Quota, Subgroups
-from shoal.scheduler.planner.snapshot_types import Neighbours, Pod, Spread, State
+from shoal.scheduler.planner.gang_types import (
+    NamespaceQuota,
+    PodGroup,
+    PodGroupPhase,
+    Queue,
+    SubgroupPolicy,
+    TopologyConstraint,
+)
+from shoal.scheduler.planner.snapshot_types import AffinityTerm, Pod, PodState, SpreadConstraint
 
 TASK = "volcano.sh/task-spec"
 INDEX = "volcano.sh/task-index"
@@ -32,7 +39,7 @@ OF_PODS = ("cpu", "memory", "ephemeral-storage", PODS)  # besides those with a s
 UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
-def member_from(obj: Obj) -> Pod:
+def pod_from(obj: Obj) -> Pod:
     """A pod with everything a plan asks of it, wherever it stands in its life."""
     spec, notes, labels = obj.get("spec") or {}, _annotations(obj), labels_of(obj)
     group = notes.get(GROUP_NAME)
@@ -57,24 +64,24 @@ def member_from(obj: Obj) -> Pod:
         node=spec.get("nodeName") or "",
         state=state_of(obj),
         since=_moment((obj.get("status") or {}).get("startTime")),
-        dismissed=notes.get(OUT_OF_SYNC) == "true",
+        evicted_by_controller=notes.get(OUT_OF_SYNC) == "true",
         gated=bool(spec.get("schedulingGates")),
         preemptable={"true": True, "false": False}.get(preemptable or ""),
         recreated=_is_recreated(obj),
         never_preempts=spec.get("preemptionPolicy") == "Never",
         preferred_nodes=_preferred_nodes(affinity),
         ports=frozenset(_ports(spec)),
-        together=_neighbours(obj, affinity.get("podAffinity")),
-        apart=_neighbours(obj, affinity.get("podAntiAffinity")),
+        together=_affinity_terms(obj, affinity.get("podAffinity")),
+        apart=_affinity_terms(obj, affinity.get("podAntiAffinity")),
         spreads=_spreads(obj, spec),
     )
 
 
-def group_from(obj: Obj, *, priority: int = 0) -> Group:
+def group_from(obj: Obj, *, priority: int = 0) -> PodGroup:
     spec, status, notes = obj.get("spec") or {}, obj.get("status") or {}, _annotations(obj)
-    phase = Phase(status.get("phase") or Phase.PENDING)
+    phase = PodGroupPhase(status.get("phase") or PodGroupPhase.PENDING)
     least = spec.get("minResources")
-    return Group(
+    return PodGroup(
         key_of(obj),
         uid=uid_of(obj),
         created=_moment(obj["metadata"].get("creationTimestamp")),
@@ -84,13 +91,13 @@ def group_from(obj: Obj, *, priority: int = 0) -> Group:
         queue=spec.get("queue") or "default",
         priority=priority,
         phase=phase,
-        closeness=_closeness(spec.get("networkTopology")),
+        closeness=_topology_constraint(spec.get("networkTopology")),
         subgroups=tuple(_subgroups(policy) for policy in spec.get("subGroupPolicy") or ()),
         elastic=notes.get(ELASTIC) == "true",
         preemptable=notes.get(PREEMPTABLE) != "false",
-        guest=notes.get(PREEMPTABLE) == "true",
+        preemptible_guest=notes.get(PREEMPTABLE) == "true",
         sla_seconds=next((seconds(notes[name]) for name in SLA if name in notes), None),
-        ran=phase in (Phase.RUNNING, Phase.UNKNOWN, Phase.COMPLETED),
+        ran=phase in (PodGroupPhase.RUNNING, PodGroupPhase.UNKNOWN, PodGroupPhase.COMPLETED),
     )
 
 
@@ -112,7 +119,7 @@ def queue_from(obj: Obj) -> Queue:
     )
 
 
-def namespace_quota(obj: Obj) -> Quota | None:
+def namespace_quota(obj: Obj) -> NamespaceQuota | None:
     """None where it is for some of the pods only: which of them a group will make is not known beforehand."""
     spec, status = obj.get("spec") or {}, obj.get("status") or {}
     if spec.get("scopes") or spec.get("scopeSelector"):
@@ -120,7 +127,7 @@ def namespace_quota(obj: Obj) -> Quota | None:
     return quota_from(amounts(spec.get("hard")), amounts(status.get("used")))
 
 
-def quota_from(hard: Mapping[str, int], used: Mapping[str, int]) -> Quota:
+def quota_from(hard: Mapping[str, int], used: Mapping[str, int]) -> NamespaceQuota:
     """By the names that pods use; of two aliases the stricter counts."""
     limits: Amounts = {}
     for name, amount in hard.items():
@@ -130,7 +137,7 @@ def quota_from(hard: Mapping[str, int], used: Mapping[str, int]) -> Quota:
     for name, amount in used.items():
         if plain := plain_name(name):
             taken[plain] = max(taken.get(plain, 0), amount)
-    return Quota(limits, taken)
+    return NamespaceQuota(limits, taken)
 
 
 def plain_name(name: str) -> str:
@@ -175,35 +182,35 @@ def _moment(text: str | None) -> float:
     return parse(text).timestamp() if text else 0.0
 
 
-def state_of(obj: Obj) -> State:
+def state_of(obj: Obj) -> PodState:
     phase = (obj.get("status") or {}).get("phase")
-    if phase in (State.SUCCEEDED, State.FAILED):
-        return State(phase)
+    if phase in (PodState.SUCCEEDED, PodState.FAILED):
+        return PodState(phase)
     if obj["metadata"].get("deletionTimestamp"):
-        return State.RELEASING
+        return PodState.RELEASING
     if phase == "Running":
-        return State.RUNNING
-    return State.BOUND if (obj.get("spec") or {}).get("nodeName") else State.PENDING
+        return PodState.RUNNING
+    return PodState.BOUND if (obj.get("spec") or {}).get("nodeName") else PodState.PENDING
 
 
-def _closeness(wanted: Mapping[str, Any] | None) -> Closeness | None:
+def _topology_constraint(wanted: Mapping[str, Any] | None) -> TopologyConstraint | None:
     if not wanted:
         return None
-    return Closeness(
+    return TopologyConstraint(
         hard=wanted.get("mode") != "soft",
         tier=wanted.get("highestTierAllowed") or 1,
         tier_name=wanted.get("highestTierName") or "",
     )
 
 
-def _subgroups(policy: Mapping[str, Any]) -> Subgroups:
-    return Subgroups(
+def _subgroups(policy: Mapping[str, Any]) -> SubgroupPolicy:
+    return SubgroupPolicy(
         policy.get("name") or "",
         size=policy.get("subGroupSize") or 1,
         minimum=policy.get("minSubGroups") or 0,
         selector=from_label_selector(policy.get("labelSelector") or {}),
         label_keys=tuple(policy.get("matchLabelKeys") or ()),
-        closeness=_closeness(policy.get("networkTopology")),
+        closeness=_topology_constraint(policy.get("networkTopology")),
     )
 
 
@@ -223,11 +230,11 @@ def _ports(spec: Mapping[str, Any]) -> list[str]:
     return [f"{port.get('protocol') or 'TCP'}/{port['hostPort']}" for port in ports if port.get("hostPort")]
 
 
-def _neighbours(obj: Obj, affinity: Mapping[str, Any] | None) -> tuple[Neighbours, ...]:
+def _affinity_terms(obj: Obj, affinity: Mapping[str, Any] | None) -> tuple[AffinityTerm, ...]:
     terms = (affinity or {}).get("requiredDuringSchedulingIgnoredDuringExecution") or ()
     own = key_of(obj).namespace
     return tuple(
-        Neighbours(
+        AffinityTerm(
             from_label_selector(term.get("labelSelector")),
             term.get("topologyKey") or "",
             frozenset(term.get("namespaces") or (own,)),
@@ -236,11 +243,11 @@ def _neighbours(obj: Obj, affinity: Mapping[str, Any] | None) -> tuple[Neighbour
     )
 
 
-def _spreads(obj: Obj, spec: Mapping[str, Any]) -> tuple[Spread, ...]:
+def _spreads(obj: Obj, spec: Mapping[str, Any]) -> tuple[SpreadConstraint, ...]:
     own = frozenset({key_of(obj).namespace})
     return tuple(
-        Spread(
-            Neighbours(from_label_selector(rule.get("labelSelector")), rule.get("topologyKey") or "", own),
+        SpreadConstraint(
+            AffinityTerm(from_label_selector(rule.get("labelSelector")), rule.get("topologyKey") or "", own),
             rule.get("maxSkew") or 1,
         )
         for rule in spec.get("topologySpreadConstraints") or ()

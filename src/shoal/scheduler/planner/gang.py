@@ -21,39 +21,39 @@ from shoal.scheduler.planner.gang_types import (
     PENDING,
     RUNNING,
     UNKNOWN,
-    Closeness,
-    Group,
-    Phase,
-    Subgroups,
+    PodGroup,
+    PodGroupPhase,
+    SubgroupPolicy,
+    TopologyConstraint,
 )
-from shoal.scheduler.planner.resource_vectors import Tally
+from shoal.scheduler.planner.resource_vectors import RequestTally
 from shoal.scheduler.planner.snapshot_types import OVER, RELEASING, SUCCEEDED, Pod
 
 if TYPE_CHECKING:
-    from shoal.scheduler.planner.equivalence_classes import Shape
+    from shoal.scheduler.planner.equivalence_classes import EquivalenceClass
 
 
 @dataclass(frozen=True, slots=True)
-class Unit:
+class PlacementUnit:
     """Pods of which `must` have to be placed together; or parts, of which `must` have to be placed whole."""
 
     pods: tuple[Pod, ...]
     must: int
     name: str = ""
-    closeness: Closeness | None = None
-    parts: tuple[Unit, ...] = ()
+    closeness: TopologyConstraint | None = None
+    parts: tuple[PlacementUnit, ...] = ()
 
 
 @dataclass(slots=True)
 class Minimum:
     """What has to be placed at once before the gang may start: every unit, and `total` pods in all."""
 
-    units: tuple[Unit, ...]
+    units: tuple[PlacementUnit, ...]
     total: int
     pods: tuple[Pod, ...]  # all that could be used
     asked: Amounts | None = None  # what the least of them request; worked out when first needed
     alike: tuple[tuple[str, int], ...] = ()  # the same as a key: who asks for the same fares the same
-    shapes: list[Shape] | None = None  # of all of them, likewise
+    eq_classes: list[EquivalenceClass] | None = None  # of all of them, likewise
     kind: object = None  # see `Gangs.kind`; False where there is none
 
     def __bool__(self) -> bool:
@@ -72,21 +72,21 @@ class Minimum:
         return list(chosen.values())
 
 
-class Members:
-    def __init__(self, group: Group, *, known: bool, lone: bool = False) -> None:
+class Gang:
+    def __init__(self, group: PodGroup, *, known: bool, lone: bool = False) -> None:
         self.key = group.key
         self.group = group
         self.known = known  # whether the PodGroup itself was seen
         self.lone = lone
         self.waiting: dict[Key, Pod] = {}
         self.gated: dict[Key, Pod] = {}
-        self.sitting: dict[Key, Pod] = {}
-        self.leaving: dict[Key, Pod] = {}
+        self.placed: dict[Key, Pod] = {}
+        self.terminating: dict[Key, Pod] = {}
         self.finished: dict[Key, Pod] = {}
-        self.held = Tally()  # by the pods that sit and stay
-        self.wanted = Tally()  # by those that wait
+        self.held = RequestTally()  # by the pods that sit and stay
+        self.wanted = RequestTally()  # by those that wait
         self.nominated: dict[Key, str] = {}
-        self.vanished = 0  # pods that sat on a node and are gone, since the gang was last whole
+        self.deleted_pods = 0  # pods that sat on a node and are gone, since the gang was last whole
         self._minimum: Minimum | None = None
         self._first: Pod | None = None
         # Among those of whom nobody has a node yet: this changes only with the group.
@@ -103,18 +103,18 @@ class Members:
     def name(self) -> str:
         return self.group.key.name.removeprefix(LONE)
 
-    def room_of(self, pod: Pod) -> dict[Key, Pod]:
+    def pods_in_state(self, pod: Pod) -> dict[Key, Pod]:
         """The place among the five where a pod in this state is kept."""
         state = pod.state
         if state in OVER:
             return self.finished
         if pod.node:
-            return self.leaving if state is RELEASING else self.sitting
+            return self.terminating if state is RELEASING else self.placed
         return self.gated if pod.gated or state is RELEASING else self.waiting
 
     def changed(self) -> None:
-        if self.vanished and self.ready >= self.group.min_member:
-            self.vanished = 0
+        if self.deleted_pods and self.ready >= self.group.min_member:
+            self.deleted_pods = 0
         self._minimum = None
         self._first = None
         self.place_in_line = None
@@ -122,21 +122,21 @@ class Members:
         self._lack = "unasked"
         self._has_stayers = None
 
-    def stand_in_line(self, deadline: float) -> tuple[object, ...]:
+    def queue_order(self, deadline: float) -> tuple[object, ...]:
         self.place_in_line = in_line(self.group, ready=False, broken=False, deadline=deadline, share=0.0)
         return self.place_in_line
 
     def first_sitting(self) -> Pod:
         """By name, of those that sit: one that stands for all."""
         if self._first is None:
-            self._first = self.sitting[min(self.sitting)]
+            self._first = self.placed[min(self.placed)]
         return self._first
 
     @property
-    def has_stayers(self) -> bool:
+    def has_unevictable(self) -> bool:
         """Whether one of its pods may not be sent away, whatever budgets say."""
         if self._has_stayers is None:
-            self._has_stayers = not all(self.may_evict(pod) for pod in self.sitting.values())
+            self._has_stayers = not all(self.may_evict(pod) for pod in self.placed.values())
         return self._has_stayers
 
     def may_evict(self, pod: Pod) -> bool:
@@ -146,15 +146,15 @@ class Members:
         """
         if pod.stays:
             return False
-        return pod.recreated or pod.preemptable is True or self.group.guest or self.group.elastic
+        return pod.recreated or pod.preemptable is True or self.group.preemptible_guest or self.group.elastic
 
     @property
     def is_reclaimable(self) -> bool:
         """Whether other queues may take its pods: of those without a group only the ones declared preemptable."""
-        return not self.lone or self.group.guest
+        return not self.lone or self.group.preemptible_guest
 
     def is_empty(self) -> bool:
-        return not (self.waiting or self.gated or self.sitting or self.leaving or self.finished)
+        return not (self.waiting or self.gated or self.placed or self.terminating or self.finished)
 
     @property
     def succeeded(self) -> int:
@@ -162,24 +162,24 @@ class Members:
 
     @property
     def ready(self) -> int:
-        return len(self.sitting) + self.succeeded if self.finished else len(self.sitting)
+        return len(self.placed) + self.succeeded if self.finished else len(self.placed)
 
     @property
     def scheduled(self) -> int:
-        return len(self.sitting) + len(self.leaving) + len(self.finished)
+        return len(self.placed) + len(self.terminating) + len(self.finished)
 
     @property
     def lost(self) -> int:
         """Pods that are being deleted by anyone but the controller of their job."""
-        return sum(not pod.dismissed for pod in self.leaving.values())
+        return sum(not pod.evicted_by_controller for pod in self.terminating.values())
 
     @property
-    def is_torn(self) -> bool:
+    def is_incomplete(self) -> bool:
         """Ran, and runs with fewer pods than its minimum because it lost some, not because the minimum was raised."""
-        if not (self.group.ran and self.sitting):
+        if not (self.group.ran and self.placed):
             return False
         lost = self.lost
-        return bool(lost or self.vanished) and self.scheduled - lost < self.group.min_member
+        return bool(lost or self.deleted_pods) and self.scheduled - lost < self.group.min_member
 
     def candidates(self) -> list[Pod]:
         """Waiting pods in pod order. One made by a newer state of the job than the group we know waits for it."""
@@ -195,7 +195,7 @@ class Members:
     @property
     def is_broken(self) -> bool:
         """Ran whole once and lost somebody since."""
-        return self.group.ran and not self.is_whole and bool(self.sitting)
+        return self.group.ran and not self.is_whole and bool(self.placed)
 
     def minimum(self) -> Minimum:
         if self._minimum is None:
@@ -208,13 +208,13 @@ class Members:
         """Waiting pods beyond the minimum, once that is met."""
         return self.minimum().pods
 
-    def _units(self, pods: tuple[Pod, ...]) -> Iterable[Unit]:
+    def _units(self, pods: tuple[Pod, ...]) -> Iterable[PlacementUnit]:
         for policy in self.group.subgroups:
             yield self._subgroups(policy, pods)
         roles = self.counted_roles()
         sitting = self._ready_roles() if roles else Counter()
         for role, least in roles.items():
-            yield Unit(tuple(pod for pod in pods if pod.role == role), least - sitting[role], role)
+            yield PlacementUnit(tuple(pod for pod in pods if pod.role == role), least - sitting[role], role)
 
     def counted_roles(self) -> dict[str, int]:
         """The minimum per role; roles do not count where they ask for more than the whole group's minimum."""
@@ -222,13 +222,13 @@ class Members:
         return dict(sorted(roles.items())) if roles and sum(roles.values()) <= self.group.min_member else {}
 
     def _ready_roles(self) -> Counter[str]:
-        counted = Counter(pod.role for pod in self.sitting.values())
+        counted = Counter(pod.role for pod in self.placed.values())
         counted.update(pod.role for pod in self.finished.values() if pod.state is SUCCEEDED)
         return counted
 
-    def _subgroups(self, policy: Subgroups, pods: tuple[Pod, ...]) -> Unit:
+    def _subgroups(self, policy: SubgroupPolicy, pods: tuple[Pod, ...]) -> PlacementUnit:
         """The subgroups that could be made whole, those already begun first."""
-        sitting = Counter(subgroup_of(policy, pod) for pod in self.sitting.values())
+        sitting = Counter(subgroup_of(policy, pod) for pod in self.placed.values())
         whole = sum(number >= policy.size for value, number in sitting.items() if value is not None)
         waiting: dict[tuple[str, ...], list[Pod]] = {}
         for pod in pods:
@@ -239,13 +239,13 @@ class Members:
         for value in sorted(waiting, key=lambda value: (sitting[value] == 0, value)):
             must = policy.size - sitting[value]
             if 0 < must <= len(waiting[value]):
-                parts.append(Unit(tuple(waiting[value]), must, policy.name, policy.closeness))
+                parts.append(PlacementUnit(tuple(waiting[value]), must, policy.name, policy.closeness))
         must = policy.minimum - whole
         if not policy.minimum and policy.closeness is not None:
             must = self._subgroups_within_minimum(parts)
-        return Unit((), must, policy.name, parts=tuple(parts))
+        return PlacementUnit((), must, policy.name, parts=tuple(parts))
 
-    def _subgroups_within_minimum(self, parts: Sequence[Unit]) -> int:
+    def _subgroups_within_minimum(self, parts: Sequence[PlacementUnit]) -> int:
         """How many subgroups the missing pods of the minimum make whole, where the policy states no number."""
         least, ready = self.counted_roles(), self._ready_roles()
         missing = self.group.min_member - self.ready
@@ -258,13 +258,13 @@ class Members:
                 return count
         return len(parts)
 
-    def lack(self) -> tuple[str, str] | None:
+    def missing(self) -> tuple[str, str] | None:
         """The reason and the words where too few pods exist for the minimum, whatever is free."""
         if self._lack == "unasked":
-            self._lack = self._find_lack()
+            self._lack = self._find_missing()
         return self._lack
 
-    def _find_lack(self) -> tuple[str, str] | None:
+    def _find_missing(self) -> tuple[str, str] | None:
         group = self.group
         # Counted before they are put in order: the pods of a large gang come one by one, and each is asked about.
         exist = sum(pod.generation <= group.generation for pod in self.waiting.values()) + self.ready
@@ -284,22 +284,22 @@ class Members:
                 return "NotEnoughPodsOfTask", f"pods of {unit.name} exist for too few of the subgroups it needs at once"
         return None
 
-    def phase(self, *, unplaced: bool) -> Phase:
+    def phase(self, *, unplaced: bool) -> PodGroupPhase:
         """The phase by the pods as they are; `unplaced`: a plan could not place enough of the rest."""
         group = self.group
-        if self.is_torn:
+        if self.is_incomplete:
             return UNKNOWN
         if self.scheduled >= group.min_member and self.scheduled:
-            over = not self.sitting and not self.leaving and not self.waiting
+            over = not self.placed and not self.terminating and not self.waiting
             return COMPLETED if over else RUNNING
-        if unplaced and self.sitting:
+        if unplaced and self.placed:
             return UNKNOWN
-        if group.phase is INQUEUE or (group.phase is UNKNOWN and self.sitting):
+        if group.phase is INQUEUE or (group.phase is UNKNOWN and self.placed):
             return group.phase
-        return INQUEUE if self.sitting else PENDING
+        return INQUEUE if self.placed else PENDING
 
 
-def in_line(group: Group, *, ready: bool, broken: bool, deadline: float, share: float) -> tuple[object, ...]:
+def in_line(group: PodGroup, *, ready: bool, broken: bool, deadline: float, share: float) -> tuple[object, ...]:
     """Smaller goes first."""
     return -group.priority, ready, not broken, deadline, share, group.created, group.uid, group.key
 
@@ -320,15 +320,15 @@ def _moment(text: str) -> float:
     return parse(text).timestamp() if text else 0.0
 
 
-def lone_group(pod: Pod) -> Group:
-    return Group(
+def lone_group(pod: Pod) -> PodGroup:
+    return PodGroup(
         Key(pod.key.namespace, f"{LONE}{pod.key.name}"),
         uid=pod.uid,
         created=_moment(pod.created),
         queue=pod.queue or "default",
         priority=pod.priority,
         phase=INQUEUE,
-        guest=pod.preemptable is True,
+        preemptible_guest=pod.preemptable is True,
         is_charged=bool(pod.queue) or pod.preemptable is True,
         generation=pod.generation,
     )
@@ -338,7 +338,7 @@ def pod_order(pod: Pod) -> tuple[int, int, str, Key]:
     return -pod.priority, pod.index, pod.created, pod.key
 
 
-def subgroup_of(policy: Subgroups, pod: Pod) -> tuple[str, ...] | None:
+def subgroup_of(policy: SubgroupPolicy, pod: Pod) -> tuple[str, ...] | None:
     """The label values that name the pod's subgroup; None where the policy is not about it."""
     if not policy.selector.matches(pod.labels):
         return None

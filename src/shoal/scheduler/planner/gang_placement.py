@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from shoal.scheduler.planner.equivalence_classes import Shape
-from shoal.scheduler.planner.gang import Members, Minimum, Unit
-from shoal.scheduler.planner.gang_types import Closeness
-from shoal.scheduler.planner.placement import Placed, Placer, Where
+from shoal.scheduler.planner.equivalence_classes import EquivalenceClass
+from shoal.scheduler.planner.gang import Gang, Minimum, PlacementUnit
+from shoal.scheduler.planner.gang_types import TopologyConstraint
+from shoal.scheduler.planner.placement import NodeFilter, Placement, Placer
 from shoal.scheduler.planner.resource_vectors import Ints, Mask
 from shoal.scheduler.planner.scoring import Floats
 from shoal.scheduler.planner.snapshot_types import Pod
@@ -27,20 +27,20 @@ if TYPE_CHECKING:
 DRY_RUNS = 32  # of the tightest domains of a tier, and as many of the roomiest
 
 
-class Gangs:
+class GangPlacer:
     def __init__(self, view: ClusterView) -> None:
         self._view = view
-        self._room = view.room
+        self._room = view.resources
         self._placer = Placer(view)
 
-    def place_minimum(self, members: Members, where: Where) -> list[Placed] | None:
+    def place_minimum(self, gang: Gang, where: NodeFilter) -> list[Placement] | None:
         """The whole minimum, tried in the room; None, and the room as before, where it does not fit."""
-        minimum = members.minimum()
+        minimum = gang.minimum()
         if not self.could_fit(minimum, later=where.later):
             return None
         mark = self._room.mark()
-        sitting = [pod.node for pod in members.sitting.values()]
-        for mask in self._domains(members.group.closeness, minimum.pods, minimum.total, sitting, where):
+        sitting = [pod.node for pod in gang.placed.values()]
+        for mask in self._domains(gang.group.closeness, minimum.pods, minimum.total, sitting, where):
             placed = self._place(minimum, where.within(mask))
             if placed is not None:
                 return placed
@@ -48,72 +48,72 @@ class Gangs:
         return None
 
     def place_one(
-        self, members: Members, pods: Sequence[Pod], most: int, where: Where, *, beside: Iterable[Placed] = ()
-    ) -> list[Placed]:
+        self, gang: Gang, pods: Sequence[Pod], most: int, where: NodeFilter, *, beside: Iterable[Placement] = ()
+    ) -> list[Placement]:
         """Surplus pods, near their gang where that is asked for; `beside` are those placed a moment ago."""
         fresh = (self._room.nodes[one.row] for one in beside)
-        sitting = [pod.node for pod in members.sitting.values()] + [node.name for node in fresh if node is not None]
-        for mask in self._domains(members.group.closeness, pods, 1, sitting, where):
+        sitting = [pod.node for pod in gang.placed.values()] + [node.name for node in fresh if node is not None]
+        for mask in self._domains(gang.group.closeness, pods, 1, sitting, where):
             placed = self._placer.place(pods, most, where.within(mask))
             if placed:
                 return placed
         return []
 
-    def place_some(self, pods: Sequence[Pod], most: int, where: Where) -> list[Placed]:
+    def place_some(self, pods: Sequence[Pod], most: int, where: NodeFilter) -> list[Placement]:
         """As many of the pods as fit, tried in the room, whatever else their gang needs."""
         return self._placer.place(pods, most, where)
 
-    def kind(self, members: Members) -> object:
+    def kind(self, gang: Gang) -> object:
         """Gangs of one kind fit or do not fit alike; None where that is not sure.
 
         It is not where pods beside them count, or where some of the gang have their nodes already.
         """
-        minimum = members.minimum()
+        minimum = gang.minimum()
         if minimum.kind is None:
-            minimum.kind = self._kind(minimum, members) or False
+            minimum.kind = self._kind(minimum, gang) or False
         # Anti-affinity of others chooses by labels, which are no part of the shape of a pod without rules of its own.
-        neighbours = self._view.neighbours
-        if minimum.kind and neighbours.has_holders and any(map(neighbours.concern, minimum.pods)):
+        neighbours = self._view.affinity
+        if minimum.kind and neighbours.has_holders and any(map(neighbours.affects, minimum.pods)):
             return None
         return minimum.kind or None
 
-    def _kind(self, minimum: Minimum, members: Members) -> object:
-        shapes = self._shapes_of(minimum)
-        if minimum.units or members.sitting or len(shapes) != 1 or shapes[0].is_careful:
+    def _kind(self, minimum: Minimum, gang: Gang) -> object:
+        eq_classes = self._shapes_of(minimum)
+        if minimum.units or gang.placed or len(eq_classes) != 1 or eq_classes[0].is_careful:
             return None
         if any(pod.blocked for pod in minimum.pods):
             return None
-        return id(shapes[0]), minimum.total, members.group.closeness
+        return id(eq_classes[0]), minimum.total, gang.group.closeness
 
-    def _shapes_of(self, minimum: Minimum) -> list[Shape]:
-        if minimum.shapes is None:
-            minimum.shapes = self.shapes(minimum.pods)
-        return minimum.shapes
+    def _shapes_of(self, minimum: Minimum) -> list[EquivalenceClass]:
+        if minimum.eq_classes is None:
+            minimum.eq_classes = self.eq_classes(minimum.pods)
+        return minimum.eq_classes
 
     def could_fit(self, minimum: Minimum, *, later: bool) -> bool:
         """A bound that costs a few comparisons: every shape's free slots in all."""
         fits = 0
-        for shape in self._shapes_of(minimum):
-            shape.sync()
-            fits += shape.fits_later if later else shape.fits
+        for eq_class in self._shapes_of(minimum):
+            eq_class.sync()
+            fits += eq_class.fits_later if later else eq_class.fits
         if minimum.total > fits:
             return False
         return all(unit.must <= self._slots(unit.pods, later=later) for unit in minimum.units if not unit.parts)
 
-    def shapes(self, pods: Sequence[Pod]) -> list[Shape]:
-        seen: dict[int, Shape] = {}
+    def eq_classes(self, pods: Sequence[Pod]) -> list[EquivalenceClass]:
+        seen: dict[int, EquivalenceClass] = {}
         for pod in pods:
             if not pod.blocked:
-                shape = self._view.shape_of(pod)
-                seen[id(shape)] = shape
+                eq_class = self._view.eq_class_of(pod)
+                seen[id(eq_class)] = eq_class
         return list(seen.values())
 
     def _slots(self, pods: Sequence[Pod], *, later: bool) -> int:
-        shapes = (shape.sync() for shape in self.shapes(pods))
-        return sum(shape.fits_later if later else shape.fits for shape in shapes)
+        eq_classes = (eq_class.sync() for eq_class in self.eq_classes(pods))
+        return sum(eq_class.fits_later if later else eq_class.fits for eq_class in eq_classes)
 
-    def _place(self, minimum: Minimum, where: Where) -> list[Placed] | None:
-        placed: list[Placed] = []
+    def _place(self, minimum: Minimum, where: NodeFilter) -> list[Placement] | None:
+        placed: list[Placement] = []
         used: set[int] = set()
         for unit in minimum.units:
             more = self._unit(unit, where, used)
@@ -128,7 +128,7 @@ class Gangs:
             placed += self._placer.place(rest, missing, where, only=only)
         return placed if len(placed) >= minimum.total else None
 
-    def _unit(self, unit: Unit, where: Where, used: set[int]) -> list[Placed] | None:
+    def _unit(self, unit: PlacementUnit, where: NodeFilter, used: set[int]) -> list[Placement] | None:
         """What the unit lacks beside the pods that other units have `used` already."""
         if unit.parts:
             return self._parts(unit, where, used)
@@ -144,8 +144,8 @@ class Gangs:
             self._room.rollback(mark)
         return None
 
-    def _parts(self, unit: Unit, where: Where, used: set[int]) -> list[Placed] | None:
-        placed: list[Placed] = []
+    def _parts(self, unit: PlacementUnit, where: NodeFilter, used: set[int]) -> list[Placement] | None:
+        placed: list[Placement] = []
         whole = 0
         for part in unit.parts:
             more = self._unit(part, where, used)
@@ -159,7 +159,12 @@ class Gangs:
     # Domains
 
     def _domains(
-        self, closeness: Closeness | None, pods: Sequence[Pod], count: int, sitting: Sequence[str], where: Where
+        self,
+        closeness: TopologyConstraint | None,
+        pods: Sequence[Pod],
+        count: int,
+        sitting: Sequence[str],
+        where: NodeFilter,
     ) -> Iterable[Mask | None]:
         """Masks to try in turn; None is the whole cluster."""
         if closeness is None:
@@ -176,7 +181,7 @@ class Gangs:
             yield None
 
     def _of_tier(
-        self, tier: Tier, pods: Sequence[Pod], count: int, sitting: Sequence[str], where: Where
+        self, tier: Tier, pods: Sequence[Pod], count: int, sitting: Sequence[str], where: NodeFilter
     ) -> Iterable[Mask]:
         taken = {int(tier.domain[self._room.rows[node]]) for node in sitting if node in self._room.rows}
         if taken:
@@ -191,7 +196,7 @@ class Gangs:
         for domain in tried:
             yield tier.mask(domain)
 
-    def _few(self, tier: Tier, pods: Sequence[Pod], count: int, where: Where) -> Mask:
+    def _few(self, tier: Tier, pods: Sequence[Pod], count: int, where: NodeFilter) -> Mask:
         """The fewest domains that together could hold the gang."""
         sums = self._sums(tier, pods, where)
         order = sorted(range(1, len(sums)), key=lambda domain: (-int(sums[domain]), tier.names[domain]))
@@ -206,16 +211,16 @@ class Gangs:
     def _free(self, tier: Tier, pods: Sequence[Pod]) -> Floats:
         """How empty each domain is, in what the pods request: of equally tight ones the fullest is filled first."""
         found = np.zeros(len(tier.names))
-        for column in sorted({column for shape in self.shapes(pods) for column, _ in shape.vector.cells}):
+        for column in sorted({column for eq_class in self.eq_classes(pods) for column, _ in eq_class.vector.cells}):
             whole = np.bincount(tier.domain, weights=self._room.whole[column], minlength=len(found))
             free = np.bincount(tier.domain, weights=self._room.free[column], minlength=len(found))
             found += free / np.maximum(whole, 1)
         return found
 
-    def _sums(self, tier: Tier, pods: Sequence[Pod], where: Where) -> Ints:
+    def _sums(self, tier: Tier, pods: Sequence[Pod], where: NodeFilter) -> Ints:
         sums = np.zeros(len(tier.names), dtype=np.int64)
-        for shape in self.shapes(pods):
-            shape.sync()
-            slots = shape.later if where.later else shape.slots
+        for eq_class in self.eq_classes(pods):
+            eq_class.sync()
+            slots = eq_class.later if where.later else eq_class.slots
             sums += tier.sums(slots if where.mask is None else slots * where.mask)
         return sums

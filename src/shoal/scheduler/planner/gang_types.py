@@ -15,7 +15,7 @@ from shoal.kube.objects import Key
 from shoal.kube.selectors import EVERYTHING, LabelSelector
 
 
-class Phase(StrEnum):
+class PodGroupPhase(StrEnum):
     PENDING = "Pending"
     INQUEUE = "Inqueue"
     RUNNING = "Running"
@@ -23,11 +23,12 @@ class Phase(StrEnum):
     COMPLETED = "Completed"
 
 
-PENDING, INQUEUE, RUNNING, UNKNOWN, COMPLETED = Phase  # asked for very often, and slow to look up in their class
+# asked for very often, and slow to look up in their class
+PENDING, INQUEUE, RUNNING, UNKNOWN, COMPLETED = PodGroupPhase
 
 
 @dataclass(frozen=True, slots=True)
-class Closeness:
+class TopologyConstraint:
     """How near to each other the pods must be. Tiers count from 1, the nearest; a name counts instead of a number."""
 
     hard: bool = True
@@ -36,7 +37,7 @@ class Closeness:
 
 
 @dataclass(frozen=True, slots=True)
-class Subgroups:
+class SubgroupPolicy:
     """Pods of one tuple of label values form one subgroup; `minimum` of them must be whole."""
 
     name: str
@@ -44,11 +45,11 @@ class Subgroups:
     minimum: int = 0
     selector: LabelSelector = EVERYTHING
     label_keys: tuple[str, ...] = ()
-    closeness: Closeness | None = None
+    closeness: TopologyConstraint | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class PodGroup:
     key: Key
     uid: str = ""
     created: float = 0.0
@@ -57,12 +58,12 @@ class Group:
     min_resources: Mapping[str, int] | None = None
     queue: str = "default"
     priority: int = 0
-    phase: Phase = Phase.PENDING
-    closeness: Closeness | None = None
-    subgroups: tuple[Subgroups, ...] = ()
+    phase: PodGroupPhase = PodGroupPhase.PENDING
+    closeness: TopologyConstraint | None = None
+    subgroups: tuple[SubgroupPolicy, ...] = ()
     elastic: bool = False  # its job gives pods back when asked
     preemptable: bool = True
-    guest: bool = False  # said by its owner that it may be evicted at any time
+    preemptible_guest: bool = False  # said by its owner that it may be evicted at any time
     is_charged: bool = True  # whether its pods count against the queue
     generation: int = 0
     sla_seconds: float | None = None
@@ -101,7 +102,7 @@ class HyperNode:
 
 
 @dataclass(frozen=True, slots=True)
-class Quota:
+class NamespaceQuota:
     """What a namespace may ask for in all, and what it already does."""
 
     hard: Mapping[str, int]
@@ -109,7 +110,7 @@ class Quota:
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Usual:
+class WorkloadKind:
     """One kind of pod: what it needs besides its devices, how many devices, how much of each."""
 
     cpu: int
@@ -119,7 +120,7 @@ class Usual:
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class PlannerSettings:
     sharing: Literal["proportion", "capacity"] = "proportion"
     enqueue: bool = True
     overcommit: float = 1.2
@@ -136,4 +137,4 @@ class Settings:
     accelerators: tuple[str, ...] = ("nvidia.com/gpu", "amd.com/gpu", "google.com/tpu", "huawei.com/Ascend910")
     accelerator_weight: int = 10
     tiers: tuple[str, ...] = ()  # node labels that name the domains, the nearest first
-    usual_pods: tuple[tuple[Usual, int], ...] = ()  # where devices are shared: kinds, and how many; else learned
+    usual_pods: tuple[tuple[WorkloadKind, int], ...] = ()  # where devices are shared: kinds, and how many; else learned

@@ -13,21 +13,21 @@ from collections.abc import Iterable
 import numpy as np
 
 from shoal.kube.objects import Key
-from shoal.scheduler.planner.node_resources import Room
+from shoal.scheduler.planner.node_resources import NodeResources
 from shoal.scheduler.planner.resource_vectors import Ints, Rows
-from shoal.scheduler.planner.snapshot_types import Pod, State
+from shoal.scheduler.planner.snapshot_types import Pod, PodState
 
 WHOLE = 1000
 MOST_DEVICES = 16
 
 
-class Devices:
-    def __init__(self, room: Room, accelerators: tuple[str, ...]) -> None:
+class SharedDevices:
+    def __init__(self, resources: NodeResources, accelerators: tuple[str, ...]) -> None:
         self.are_shared = False
         self.most = 1  # devices on any one node
         self.free: Ints = np.zeros((0, MOST_DEVICES), dtype=np.int64)
         self.coming: Ints = np.zeros_like(self.free)  # held by pods on their way out
-        self._room = room
+        self._room = resources
         self._accelerators = accelerators
         self._on: dict[int, dict[Key, Pod]] = {}
         self._seats: dict[Key, tuple[int, ...]] = {}
@@ -100,7 +100,7 @@ class Devices:
             seats = pod.devices or self.choose(row, self._asked(pod) // WHOLE, pod.gpu_milli)
             self._seats[pod.key] = seats
             self.take(row, seats, pod.gpu_milli)
-            if pod.state is State.RELEASING:
+            if pod.state is PodState.RELEASING:
                 self.coming[row, list(seats)] += pod.gpu_milli or WHOLE
 
     def _asked(self, pod: Pod) -> int:
@@ -110,6 +110,6 @@ class Devices:
         """The devices of a pod on a node."""
         return self._seats.get(pod.key, ())
 
-    def expect(self, row: int, devices: tuple[int, ...], milli: int, sign: int = 1) -> None:
+    def assume_evicted(self, row: int, devices: tuple[int, ...], milli: int, sign: int = 1) -> None:
         """Suppose that a pod there goes, or (sign -1) that it stays after all."""
         self.coming[row, list(devices)] += sign * (milli or WHOLE)

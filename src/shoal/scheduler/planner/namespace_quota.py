@@ -12,27 +12,27 @@ from collections.abc import Iterable, Mapping
 from shoal.kube.objects import Key
 from shoal.kube.quantity_format import Amounts
 from shoal.scheduler.planner.from_objects import PODS, plain_name
-from shoal.scheduler.planner.gang import Members
-from shoal.scheduler.planner.gang_types import Quota
-from shoal.scheduler.planner.resource_vectors import Tally, Vector
+from shoal.scheduler.planner.gang import Gang
+from shoal.scheduler.planner.gang_types import NamespaceQuota
+from shoal.scheduler.planner.resource_vectors import RequestTally, Vector
 from shoal.scheduler.planner.snapshot_types import OVER, Pod
 
 ONE_POD = 1000  # thousandths
 
 
-class Quotas:
+class NamespaceQuotas:
     def __init__(self) -> None:
-        self.namespaces: dict[str, dict[str, Quota]] = {}  # and their quotas, by name
-        self._seen: dict[str, Tally] = {}  # of the same namespaces
+        self.namespaces: dict[str, dict[str, NamespaceQuota]] = {}  # and their quotas, by name
+        self._seen: dict[str, RequestTally] = {}  # of the same namespaces
         self._pods: dict[str, int] = {}
 
     def __contains__(self, namespace: str) -> bool:
         return namespace in self.namespaces
 
-    def set(self, key: Key, quota: Quota, pods: Iterable[tuple[Pod, Vector]]) -> None:
+    def set(self, key: Key, quota: NamespaceQuota, pods: Iterable[tuple[Pod, Vector]]) -> None:
         """`pods` are all there are; looked at where this is the first quota of its namespace."""
         if key.namespace not in self.namespaces:
-            self.namespaces[key.namespace], self._seen[key.namespace], self._pods[key.namespace] = {}, Tally(), 0
+            self.namespaces[key.namespace], self._seen[key.namespace], self._pods[key.namespace] = {}, RequestTally(), 0
             for pod, vector in pods:
                 if pod.key.namespace == key.namespace:
                     self.count(pod, vector, 1)
@@ -52,10 +52,10 @@ class Quotas:
             self._seen[namespace].add(vector, sign)
             self._pods[namespace] += sign
 
-    def of(self, namespace: str) -> list[tuple[str, Quota]]:
+    def of(self, namespace: str) -> list[tuple[str, NamespaceQuota]]:
         return sorted(self.namespaces.get(namespace, {}).items())
 
-    def taken(self, namespace: str, quota: Quota, resource: str) -> int:
+    def taken(self, namespace: str, quota: NamespaceQuota, resource: str) -> int:
         seen = self._pods[namespace] * ONE_POD if resource == PODS else self._seen[namespace].amounts.get(resource, 0)
         return max(quota.used.get(resource, 0), seen)
 
@@ -66,24 +66,24 @@ def asked_of_cluster(least: Mapping[str, int] | None) -> Amounts:
     return {name: amount for name, amount in found.items() if not name.startswith(("requests.", "limits.", "count/"))}
 
 
-def asked_of_namespace(members: Members) -> Amounts:
+def asked_of_namespace(gang: Gang) -> Amounts:
     """What the group will ask for beyond the pods it already has, so that it can start."""
-    least = members.group.min_resources
+    least = gang.group.min_resources
     if least is None:
         return {}
-    found: Amounts = {PODS: members.group.min_member * ONE_POD}
+    found: Amounts = {PODS: gang.group.min_member * ONE_POD}
     for name, amount in least.items():
         if plain := plain_name(name):
             found[plain] = max(found.get(plain, 0), amount)
-    has = _existing(members)
+    has = _existing(gang)
     return {name: amount - has.get(name, 0) for name, amount in found.items() if amount > has.get(name, 0)}
 
 
-def _existing(members: Members) -> Amounts:
+def _existing(gang: Gang) -> Amounts:
     found: Amounts = {}
-    rest = [*members.gated.values(), *members.leaving.values()]
-    for part in (members.held.amounts, members.wanted.amounts, *(pod.requests for pod in rest)):
+    rest = [*gang.gated.values(), *gang.terminating.values()]
+    for part in (gang.held.amounts, gang.wanted.amounts, *(pod.requests for pod in rest)):
         for name, amount in part.items():
             found[name] = found.get(name, 0) + amount
-    found[PODS] = ONE_POD * (len(rest) + len(members.sitting) + len(members.waiting))
+    found[PODS] = ONE_POD * (len(rest) + len(gang.placed) + len(gang.waiting))
     return found

@@ -2,7 +2,7 @@
 
 `free` is what can be given away now; `coming` is what pods on their way out will leave behind. Every change made
 while planning is noted in a journal and can be taken back, so trying something costs what it touches and never a
-copy of the cluster. A log of the places touched lets the shapes (`shapes`) bring their own arrays up to date at the
+copy of the cluster. A log of the places touched lets the shapes (`eq_classes`) bring their own arrays up to date at the
 cost of the change. Names decide ties: `rank` is a node's place in alphabetical order.
 """
 
@@ -25,7 +25,7 @@ NODE_NAME = "metadata.name"  # a field that node terms may ask for, kept like a 
 Undo = Callable[[], None]
 
 
-class Room:
+class NodeResources:
     def __init__(self) -> None:
         self.resources = Resources()
         self.rows: dict[str, int] = {}
@@ -44,7 +44,7 @@ class Room:
         self._logged = [-1] * FIRST_ROWS  # where in the log a row stands last
         self.epoch = 0  # of the arrays: whoever has another one starts over
         self.releasing: dict[int, int] = {}  # rows with something coming, and how many pods
-        self.is_supposing = False  # that somebody goes
+        self.has_assumptions = False  # that somebody goes
         self.total: dict[str, int] = {}  # of the nodes that may take pods
         self.shut: set[str] = set()  # nodes that take nobody, and may still run somebody
         self._kind_index: dict[Any, int] = {}
@@ -187,7 +187,7 @@ class Room:
         if self._logged[row] < self.read_to:
             self.touched(row)
 
-    def leave(self, row: int, vector: Vector, sign: int) -> None:
+    def start_leaving(self, row: int, vector: Vector, sign: int) -> None:
         """A pod there began to go, or (sign -1) is gone."""
         self.coming[vector.columns, row] += sign * vector.amounts
         self.releasing[row] = self.releasing.get(row, 0) + sign
@@ -214,7 +214,7 @@ class Room:
         self._journal.append((row, vector, count))
         self.occupy(row, vector, count)
 
-    def promise(self, row: int, vector: Vector, count: int = 1) -> None:
+    def nominate(self, row: int, vector: Vector, count: int = 1) -> None:
         """Given away of what is free and of what is coming; nobody else may have it, nobody starts on it yet."""
         self._note(row)
         later = self.free[:, row] + self.coming[:, row]
@@ -222,21 +222,21 @@ class Room:
         self.free[:, row] = np.minimum(self.free[:, row], later)
         self.coming[:, row] = later - self.free[:, row]
 
-    def expect(self, row: int, vector: Vector) -> None:
+    def assume_evicted(self, row: int, vector: Vector) -> None:
         """Suppose that a pod there goes."""
-        if not self.is_supposing:
-            self.is_supposing = True
+        if not self.has_assumptions:
+            self.has_assumptions = True
             self.note(self._suppose_no_more)
         self._note(row)
         self.coming[vector.columns, row] += vector.amounts
 
     def _suppose_no_more(self) -> None:
-        self.is_supposing = False
+        self.has_assumptions = False
 
     @property
     def is_leaving(self) -> bool:
         """Whether anybody goes, or is supposed to: otherwise later is now."""
-        return self.is_supposing or bool(self.releasing)
+        return self.has_assumptions or bool(self.releasing)
 
     def note(self, undo: Undo) -> None:
         self._journal.append(undo)

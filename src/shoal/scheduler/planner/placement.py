@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from shoal.scheduler.planner.equivalence_classes import NOWHERE, RANKS, Shape
+from shoal.scheduler.planner.equivalence_classes import NOWHERE, RANKS, EquivalenceClass
 from shoal.scheduler.planner.resource_vectors import Ints, Mask
-from shoal.scheduler.planner.snapshot_types import Pod, State
+from shoal.scheduler.planner.snapshot_types import Pod, PodState
 
 if TYPE_CHECKING:
     from shoal.scheduler.planner.cache import ClusterView
@@ -23,116 +23,118 @@ if TYPE_CHECKING:
 FEW_ROWS = 16
 
 
-class Placed(NamedTuple):
+class Placement(NamedTuple):
     pod: Pod
     row: int
     devices: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Where:
+class NodeFilter:
     """Which nodes count (`mask`, None for all) and when: now, or as soon as the leaving pods are gone."""
 
     mask: Mask | None = None
     later: bool = False
 
-    def within(self, mask: Mask | None) -> Where:
+    def within(self, mask: Mask | None) -> NodeFilter:
         if mask is None:
             return self
-        return Where(mask if self.mask is None else self.mask & mask, self.later)
+        return NodeFilter(mask if self.mask is None else self.mask & mask, self.later)
 
 
 class Placer:
     def __init__(self, view: ClusterView) -> None:
         self._view = view
-        self._room = view.room
+        self._room = view.resources
 
-    def place(self, pods: Sequence[Pod], most: int, where: Where, *, only: Shape | None = None) -> list[Placed]:
+    def place(
+        self, pods: Sequence[Pod], most: int, where: NodeFilter, *, only: EquivalenceClass | None = None
+    ) -> list[Placement]:
         """As many of the pods as fit, up to `most`, in their order as far as they differ; `only` if they do not."""
-        placed: list[Placed] = []
-        for shape, batch in self._batches(pods) if only is None else [(only, pods)]:
+        placed: list[Placement] = []
+        for eq_class, batch in self._batches(pods) if only is None else [(only, pods)]:
             wanted = batch[: most - len(placed)]
             if not wanted:
                 break
-            shape.sync()
-            if not (shape.fits_later if where.later else shape.fits):
+            eq_class.sync()
+            if not (eq_class.fits_later if where.later else eq_class.fits):
                 continue
-            if self._is_careful(shape, wanted[0]):
-                placed += self._one_by_one(shape, wanted, where)
+            if self._is_careful(eq_class, wanted[0]):
+                placed += self._one_by_one(eq_class, wanted, where)
             else:
-                placed += self._together(shape, wanted, where)
+                placed += self._together(eq_class, wanted, where)
         return placed
 
-    def _batches(self, pods: Sequence[Pod]) -> Sequence[tuple[Shape, Sequence[Pod]]]:
-        found: dict[int, tuple[Shape, list[Pod]]] = {}
+    def _batches(self, pods: Sequence[Pod]) -> Sequence[tuple[EquivalenceClass, Sequence[Pod]]]:
+        found: dict[int, tuple[EquivalenceClass, list[Pod]]] = {}
         for pod in pods:
             if pod.blocked:
                 continue
-            shape = self._view.shape_of(pod)
-            found.setdefault(id(shape), (shape, []))[1].append(pod)
+            eq_class = self._view.eq_class_of(pod)
+            found.setdefault(id(eq_class), (eq_class, []))[1].append(pod)
         return list(found.values())
 
-    def _is_careful(self, shape: Shape, pod: Pod) -> bool:
-        if shape.is_careful or (shape.gpu is not None and self._view.devices.are_shared):
+    def _is_careful(self, eq_class: EquivalenceClass, pod: Pod) -> bool:
+        if eq_class.is_careful or (eq_class.gpu is not None and self._view.devices.are_shared):
             return True
-        return self._view.neighbours.concern(pod)
+        return self._view.affinity.affects(pod)
 
-    def _together(self, shape: Shape, pods: Sequence[Pod], where: Where) -> list[Placed]:
-        key, slots = (shape.later_key, shape.later) if where.later else (shape.key, shape.slots)
+    def _together(self, eq_class: EquivalenceClass, pods: Sequence[Pod], where: NodeFilter) -> list[Placement]:
+        key, slots = (eq_class.later_key, eq_class.later) if where.later else (eq_class.key, eq_class.slots)
         if where.mask is not None:
             key = np.where(where.mask, key, NOWHERE)
         if len(pods) == 1:
             row = int(key.argmax()) if len(key) else 0
             if not len(key) or key[row] == NOWHERE:
                 return []
-            self._give(shape, row, 1, later=where.later)
-            return [Placed(pods[0], row)]
-        rows = _filling(key, slots, len(pods)) if shape.packs else _best(key, len(pods))
+            self._give(eq_class, row, 1, later=where.later)
+            return [Placement(pods[0], row)]
+        rows = _filling(key, slots, len(pods)) if eq_class.packs else _best(key, len(pods))
         if not len(rows):
             return []
-        if shape.packs:
+        if eq_class.packs:
             counts = _filled(slots[rows].tolist(), len(pods))
         else:
-            counts = self._evenly(shape, rows, slots[rows], len(pods)).tolist()
-        placed: list[Placed] = []
+            counts = self._evenly(eq_class, rows, slots[rows], len(pods)).tolist()
+        placed: list[Placement] = []
         for row, count in zip(rows.tolist(), counts, strict=True):
             if count:
-                self._give(shape, row, count, later=where.later)
-                placed += [Placed(pod, row) for pod in pods[len(placed) : len(placed) + count]]
+                self._give(eq_class, row, count, later=where.later)
+                placed += [Placement(pod, row) for pod in pods[len(placed) : len(placed) + count]]
         return placed
 
-    def _evenly(self, shape: Shape, rows: Ints, slots: Ints, wanted: int) -> Ints:
+    def _evenly(self, eq_class: EquivalenceClass, rows: Ints, slots: Ints, wanted: int) -> Ints:
         """How many on each row, when each further pod makes a node less attractive."""
         deep = 1
         while np.minimum(slots, deep).sum() < 2 * wanted and deep < slots.max():
             deep *= 2
         deep = min(deep, int(slots.max()), wanted)
         tie = RANKS - 1 - self._room.rank[rows]
-        worth = np.array([shape.worth(rows, n) * RANKS + tie for n in range(1, deep + 1)])
+        worth = np.array([eq_class.score(rows, n) * RANKS + tie for n in range(1, deep + 1)])
         worth = np.minimum.accumulate(worth, axis=0)
         worth[np.arange(deep)[:, None] >= slots] = NOWHERE
         best = np.argsort(worth, axis=None, kind="stable")[::-1][:wanted]
         best = best[worth.ravel()[best] > NOWHERE]
         return np.bincount(best % len(rows), minlength=len(rows))
 
-    def _one_by_one(self, shape: Shape, pods: Sequence[Pod], where: Where) -> list[Placed]:
-        placed: list[Placed] = []
-        neighbours = self._view.neighbours
+    def _one_by_one(self, eq_class: EquivalenceClass, pods: Sequence[Pod], where: NodeFilter) -> list[Placement]:
+        placed: list[Placement] = []
+        neighbours = self._view.affinity
         leaving = self._leaving() if where.later and neighbours.has_any else []
         for other, row in leaving:  # by then they and their rules are gone
             neighbours.add(other, row, -1)
         for pod in pods:
-            shape.sync()
-            key = shape.later_key if where.later else shape.key
-            ok = neighbours.allowed(pod, shape.eligible) & (key > NOWHERE)
+            eq_class.sync()
+            key = eq_class.later_key if where.later else eq_class.key
+            ok = neighbours.allowed(pod, eq_class.eligible) & (key > NOWHERE)
             if where.mask is not None:
                 ok &= where.mask
             if not ok.any():
                 break  # the next of this shape fares no better
             row = int(np.where(ok, key, NOWHERE).argmax())
-            placed.append(Placed(pod, row, self._devices(shape, row, later=where.later)))
-            self._give(shape, row, 1, later=where.later)
-            self._seat(shape, placed[-1])
+            placed.append(Placement(pod, row, self._devices(eq_class, row, later=where.later)))
+            self._give(eq_class, row, 1, later=where.later)
+            self._seat(eq_class, placed[-1])
         for other, row in leaving:
             neighbours.add(other, row, 1)
         return placed
@@ -142,31 +144,31 @@ class Placer:
         rows = sorted(self._room.releasing)
         nodes = [(row, node) for row in rows if (node := self._room.nodes[row]) is not None]
         on = [(pod, row) for row, node in nodes for pod in self._view.pods_on(node.name)]
-        return [(pod, row) for pod, row in on if pod.state is State.RELEASING]
+        return [(pod, row) for pod, row in on if pod.state is PodState.RELEASING]
 
-    def _devices(self, shape: Shape, row: int, *, later: bool) -> tuple[int, ...]:
+    def _devices(self, eq_class: EquivalenceClass, row: int, *, later: bool) -> tuple[int, ...]:
         devices = self._view.devices
-        if shape.gpu is None or not devices.are_shared:
+        if eq_class.gpu is None or not devices.are_shared:
             return ()
-        if shape.gpu_milli:
-            best = int(shape.device[row])
-            if devices.free[row, best] >= shape.gpu_milli:
+        if eq_class.gpu_milli:
+            best = int(eq_class.device[row])
+            if devices.free[row, best] >= eq_class.gpu_milli:
                 return (best,)
-        return devices.choose(row, shape.gpu_count, shape.gpu_milli, later=later)
+        return devices.choose(row, eq_class.gpu_count, eq_class.gpu_milli, later=later)
 
-    def _seat(self, shape: Shape, placed: Placed) -> None:
-        neighbours, devices = self._view.neighbours, self._view.devices
+    def _seat(self, eq_class: EquivalenceClass, placed: Placement) -> None:
+        neighbours, devices = self._view.affinity, self._view.devices
         neighbours.add(placed.pod, placed.row, 1)
         self._room.note(lambda: neighbours.add(placed.pod, placed.row, -1))
         if placed.devices:
-            devices.take(placed.row, placed.devices, shape.gpu_milli)
-            self._room.note(lambda: devices.take(placed.row, placed.devices, shape.gpu_milli, -1))
+            devices.take(placed.row, placed.devices, eq_class.gpu_milli)
+            self._room.note(lambda: devices.take(placed.row, placed.devices, eq_class.gpu_milli, -1))
 
-    def _give(self, shape: Shape, row: int, count: int, *, later: bool) -> None:
+    def _give(self, eq_class: EquivalenceClass, row: int, count: int, *, later: bool) -> None:
         if later:
-            self._room.promise(row, shape.vector, count)
+            self._room.nominate(row, eq_class.vector, count)
         else:
-            self._room.take(row, shape.vector, count)
+            self._room.take(row, eq_class.vector, count)
 
 
 def _filling(key: Ints, slots: Ints, wanted: int) -> Ints:

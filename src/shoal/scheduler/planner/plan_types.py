@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 from shoal.kube.objects import Key
-from shoal.scheduler.planner.gang_types import Group, Phase
+from shoal.scheduler.planner.gang_types import PodGroup, PodGroupPhase
 
 
 class Bind(NamedTuple):
@@ -20,7 +20,7 @@ class Bind(NamedTuple):
 class Wait:
     pod: Key
     uid: str
-    sentence: str
+    message: str
     reason: str = "Unschedulable"  # or Schedulable: it would fit once its gang does; or Queued: its queue's turn
     too_large: bool = False  # for all nodes there are, were they empty
 
@@ -29,11 +29,11 @@ class Wait:
 class Evict:
     pod: Key
     uid: str
-    sentence: str
+    message: str
 
 
 @dataclass(frozen=True, slots=True)
-class Shrink:
+class ShrinkRequest:
     """An elastic job is asked to give these pods back."""
 
     group: Key
@@ -41,7 +41,7 @@ class Shrink:
     why: str
 
     @property
-    def sentence(self) -> str:
+    def message(self) -> str:
         return f"shrunk by {len(self.pods)}: {self.group.name} gives way, {self.why}"
 
 
@@ -53,13 +53,13 @@ class Nominate:
     node: str
 
 
-class Verdict(NamedTuple):
+class GroupResult(NamedTuple):
     """What became of one gang, and what is to be remembered of it. `blocked` says what it waits for, '' if nothing."""
 
     group: Key
-    phase: Phase
+    phase: PodGroupPhase
     reason: str
-    sentence: str
+    message: str
     blocked: Literal["", "capacity", "quota", "queue", "pods", "order"] = ""
     inqueue_since: float | None = None
     not_before: float = 0.0
@@ -67,7 +67,7 @@ class Verdict(NamedTuple):
     ran: bool = False
     too_large: bool = False  # its minimum, for all nodes there are, were they empty
 
-    def changes(self, group: Group) -> bool:
+    def changes(self, group: PodGroup) -> bool:
         """Whether something is to be remembered that the group does not say yet."""
         return (
             self.phase is not group.phase
@@ -77,7 +77,7 @@ class Verdict(NamedTuple):
             or self.ran != group.ran
         )
 
-    def applied_to(self, group: Group) -> Group:
+    def applied_to(self, group: PodGroup) -> PodGroup:
         return replace(
             group,
             phase=self.phase,
@@ -93,9 +93,9 @@ class Plan:
     binds: tuple[Bind, ...]
     waits: tuple[Wait, ...]
     evictions: tuple[Evict, ...] = ()
-    shrinks: tuple[Shrink, ...] = ()
+    shrinks: tuple[ShrinkRequest, ...] = ()
     nominations: tuple[Nominate, ...] = ()
-    groups: tuple[Verdict, ...] = ()
+    groups: tuple[GroupResult, ...] = ()
     reservations: tuple[tuple[Key, tuple[str, ...]], ...] = ()  # nodes kept for a gang that waited too long
     warnings: tuple[str, ...] = ()
     searches: int = 0  # for pods that could give way

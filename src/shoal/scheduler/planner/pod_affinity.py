@@ -14,16 +14,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shoal.scheduler.planner.node_resources import Room
+from shoal.scheduler.planner.node_resources import NodeResources
 from shoal.scheduler.planner.resource_vectors import Ints, Mask
-from shoal.scheduler.planner.snapshot_types import Neighbours, Pod, Spread
+from shoal.scheduler.planner.snapshot_types import AffinityTerm, Pod, SpreadConstraint
 
 
 @dataclass(slots=True)
-class Counts:
+class TermCounts:
     """One rule: pods it chooses (`chosen`) and pods that keep others of its kind away (`holders`), per node."""
 
-    rule: Neighbours
+    rule: AffinityTerm
     chosen: Ints
     holders: Ints
     held: int = 0
@@ -31,34 +31,34 @@ class Counts:
 
 
 @dataclass(slots=True)
-class Port:
+class PortUse:
     used: Ints
     users: int = 0
 
 
-class Closed(NamedTuple):
+class ClosedNodes(NamedTuple):
     """A rule in words, with `{}` where the nodes are named that it closes, and those nodes."""
 
-    words: str
+    detail: str
     nodes: Mask
 
 
-class Neighbourhood:
-    def __init__(self, room: Room) -> None:
-        self._room = room
-        self._rules: dict[Neighbours, Counts] = {}
-        self._ports: dict[str, Port] = {}
+class AffinityIndex:
+    def __init__(self, resources: NodeResources) -> None:
+        self._room = resources
+        self._rules: dict[AffinityTerm, TermCounts] = {}
+        self._ports: dict[str, PortUse] = {}
 
-    def learn(self, pod: Pod, placed: Iterable[Pod]) -> None:
+    def add_terms(self, pod: Pod, placed: Iterable[Pod]) -> None:
         """Count for the rules of this pod from now on; `placed` are all pods on nodes."""
-        fresh: list[Counts] = []
+        fresh: list[TermCounts] = []
         for rule in _rules_of(pod):
             if rule not in self._rules:
-                self._rules[rule] = Counts(rule, self._zeros(), self._zeros())
+                self._rules[rule] = TermCounts(rule, self._zeros(), self._zeros())
                 fresh.append(self._rules[rule])
             self._rules[rule].users += 1
         for port in pod.ports:
-            self._ports.setdefault(port, Port(self._zeros())).users += 1
+            self._ports.setdefault(port, PortUse(self._zeros())).users += 1
         if fresh:
             for other in placed:
                 row = self._room.rows.get(other.node)
@@ -74,7 +74,7 @@ class Neighbourhood:
         """Whether any pod on a node keeps others away."""
         return any(counts.held for counts in self._rules.values())
 
-    def unlearn(self, pod: Pod) -> None:
+    def remove_terms(self, pod: Pod) -> None:
         for rule in _rules_of(pod):
             self._rules[rule].users -= 1
             if not self._rules[rule].users:
@@ -93,7 +93,7 @@ class Neighbourhood:
             found.used = self._sized(found.used)
             found.used[row] += sign
 
-    def forget_node(self, row: int) -> None:
+    def remove_node(self, row: int) -> None:
         for counts in self._rules.values():
             if row < len(counts.holders):
                 counts.held -= int(counts.holders[row])
@@ -102,7 +102,7 @@ class Neighbourhood:
             if row < len(port.used):
                 port.used[row] = 0
 
-    def concern(self, pod: Pod) -> bool:
+    def affects(self, pod: Pod) -> bool:
         """Whether somebody on a node keeps pods like this one away."""
         return any(counts.held and chooses(counts.rule, pod) for counts in self._rules.values())
 
@@ -117,35 +117,39 @@ class Neighbourhood:
         for rule in pod.apart:
             ok &= self._per_domain(rule.topology_key, self._rules[rule].chosen) == 0
         for rule in pod.together:
-            ok &= self._beside(rule, pod)
+            ok &= self._matching_domains(rule, pod)
         for spread in pod.spreads:
             ok &= self._even(spread, able)
         return ok
 
-    def closed(self, pod: Pod, eligible: Mask, able: Mask) -> list[Closed]:
+    def closed(self, pod: Pod, eligible: Mask, able: Mask) -> list[ClosedNodes]:
         """Each rule that keeps the pod off some of the `able` nodes: `eligible`, and with enough resources for it."""
-        found = [Closed(f"host port {_port(port)} is taken on {{}}", self._taken(port)) for port in sorted(pod.ports)]
+        found = [
+            ClosedNodes(f"host port {_port(port)} is taken on {{}}", self._taken(port)) for port in sorted(pod.ports)
+        ]
         for counts in self._rules.values():
             if counts.held and counts.rule not in pod.apart and chooses(counts.rule, pod):
-                words = f"required pod anti-affinity of pods there, per {counts.rule.topology_key}, excludes {{}}"
-                found.append(Closed(words, self._per_domain(counts.rule.topology_key, counts.holders) > 0))
+                detail = f"required pod anti-affinity of pods there, per {counts.rule.topology_key}, excludes {{}}"
+                found.append(ClosedNodes(detail, self._per_domain(counts.rule.topology_key, counts.holders) > 0))
         for rule in pod.apart:
-            words = f"required pod anti-affinity to {_chosen(rule, pod)}, per {rule.topology_key}, excludes {{}}"
-            found.append(Closed(words, self._per_domain(rule.topology_key, self._rules[rule].chosen) > 0))
-        found += [Closed(self._why_not_beside(rule, pod), ~self._beside(rule, pod)) for rule in pod.together]
+            detail = f"required pod anti-affinity to {_chosen(rule, pod)}, per {rule.topology_key}, excludes {{}}"
+            found.append(ClosedNodes(detail, self._per_domain(rule.topology_key, self._rules[rule].chosen) > 0))
+        found += [
+            ClosedNodes(self._why_not_beside(rule, pod), ~self._matching_domains(rule, pod)) for rule in pod.together
+        ]
         for spread in pod.spreads:
-            key = spread.neighbours.topology_key
-            words = f"topology spread over {key} with maxSkew {spread.max_skew} allows no more on {{}}"
+            key = spread.term.topology_key
+            detail = f"topology spread over {key} with maxSkew {spread.max_skew} allows no more on {{}}"
             if not (eligible & (self._room.label(key).codes > 0)).any():
-                words = f"topology spread needs the label {key}, which is missing on {{}}"
-            found.append(Closed(words, ~self._even(spread, eligible)))
-        return [Closed(words, nodes & able) for words, nodes in found if (nodes & able).any()]
+                detail = f"topology spread needs the label {key}, which is missing on {{}}"
+            found.append(ClosedNodes(detail, ~self._even(spread, eligible)))
+        return [ClosedNodes(detail, nodes & able) for detail, nodes in found if (nodes & able).any()]
 
     def _taken(self, port: str) -> Mask:
         taken: Mask = self._sized(self._ports[port].used) > 0
         return taken
 
-    def _why_not_beside(self, rule: Neighbours, pod: Pod) -> str:
+    def _why_not_beside(self, rule: AffinityTerm, pod: Pod) -> str:
         others, key = _chosen(rule, pod), rule.topology_key
         if self._rules[rule].chosen.any():
             return f"required pod affinity: no {others} in the same {key} as {{}}"
@@ -153,15 +157,15 @@ class Neighbourhood:
             return f"required pod affinity needs the label {key}, which is missing on {{}}"
         return f"required pod affinity: no {others} is on any node"
 
-    def _beside(self, rule: Neighbours, pod: Pod) -> Mask:
+    def _matching_domains(self, rule: AffinityTerm, pod: Pod) -> Mask:
         counts = self._rules[rule]
         domains = self._room.label(rule.topology_key).codes
         if not counts.chosen.any() and chooses(rule, pod):
             return domains > 0  # the first of them may begin anywhere
         return (self._per_domain(rule.topology_key, counts.chosen) > 0) & (domains > 0)
 
-    def _even(self, spread: Spread, able: Mask) -> Mask:
-        rule = spread.neighbours
+    def _even(self, spread: SpreadConstraint, able: Mask) -> Mask:
+        rule = spread.term
         domains = self._room.label(rule.topology_key).codes
         here = self._per_domain(rule.topology_key, self._rules[rule].chosen)
         open_to_it = able & (domains > 0)
@@ -177,7 +181,7 @@ class Neighbourhood:
         sums[0] = 0
         return sums.astype(np.int64)[codes]
 
-    def _count(self, rules: Iterable[Counts], pod: Pod, row: int, sign: int) -> None:
+    def _count(self, rules: Iterable[TermCounts], pod: Pod, row: int, sign: int) -> None:
         for counts in rules:
             counts.chosen, counts.holders = self._sized(counts.chosen), self._sized(counts.holders)
             if chooses(counts.rule, pod):
@@ -198,8 +202,8 @@ def has_rules(pod: Pod) -> bool:
     return bool(pod.together or pod.apart or pod.spreads or pod.ports)
 
 
-def _rules_of(pod: Pod) -> list[Neighbours]:
-    return [*pod.together, *pod.apart, *(spread.neighbours for spread in pod.spreads)]
+def _rules_of(pod: Pod) -> list[AffinityTerm]:
+    return [*pod.together, *pod.apart, *(spread.term for spread in pod.spreads)]
 
 
 def _port(port: str) -> str:
@@ -208,13 +212,13 @@ def _port(port: str) -> str:
     return number if protocol == "TCP" else f"{number}/{protocol}"
 
 
-def _chosen(rule: Neighbours, pod: Pod) -> str:
+def _chosen(rule: AffinityTerm, pod: Pod) -> str:
     """`pod with app=web`, and of which namespaces where those are others."""
     chosen = f"pod with {rule.selector}" if rule.selector.requirements else "pod"
     where = "" if rule.namespaces == {pod.key.namespace} else f" of namespace {' or '.join(sorted(rule.namespaces))}"
     return f"{chosen}{where}"
 
 
-def chooses(rule: Neighbours, pod: Pod) -> bool:
+def chooses(rule: AffinityTerm, pod: Pod) -> bool:
     """Whether the rule is about the pod."""
     return pod.key.namespace in rule.namespaces and rule.selector.matches(pod.labels)

@@ -13,11 +13,11 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from shoal.kube.objects import Key
-from shoal.scheduler.planner.cycle_state import Cycle, asked_at_least
-from shoal.scheduler.planner.equivalence_classes import Shape
-from shoal.scheduler.planner.gang import Members
+from shoal.scheduler.planner.cycle_state import CycleState, asked_at_least
+from shoal.scheduler.planner.equivalence_classes import EquivalenceClass
+from shoal.scheduler.planner.gang import Gang
 from shoal.scheduler.planner.preemption_candidates import (
-    Step,
+    EvictionStep,
     has_weaker,
     held,
     is_losable,
@@ -28,94 +28,94 @@ from shoal.scheduler.planner.resource_vectors import Ints, Vector
 from shoal.scheduler.planner.snapshot_types import Pod
 
 
-class Prospects:
-    def __init__(self, cycle: Cycle) -> None:
+class PreemptionBound:
+    def __init__(self, cycle: CycleState) -> None:
         self._cycle = cycle
         self._freed: dict[object, Ints] = {}  # what would become free, per resource and row
         self._is_weaker: dict[object, bool] = {}  # whether any pod could be preempted, by queue and priority
         self._most: dict[object, int] = {}  # how many pods of a shape would fit then
 
-    def forget(self) -> None:
+    def reset(self) -> None:
         """Somebody gave way: there is less to be had, and others may have come to hold too much."""
         self._freed.clear()
         self._is_weaker.clear()
         self._most.clear()
 
-    def within(self, members: Members) -> bool:
+    def within(self, gang: Gang) -> bool:
         """Whether there would be room with everybody of the same queue gone who is weaker."""
-        shape = self._shape(members)
-        if shape is None:
+        eq_class = self._shape(gang)
+        if eq_class is None:
             return True
-        of = ("within", members.group.queue, members.group.priority)
+        of = ("within", gang.group.queue, gang.group.priority)
         if of not in self._freed:
-            self._freed[of] = self._sum(pod for step in steps_within(self._cycle, members) for pod in step.pods)
-        return self._could_hold(members, shape, of)
+            self._freed[of] = self._sum(pod for step in steps_within(self._cycle, gang) for pod in step.pods)
+        return self._could_hold(gang, eq_class, of)
 
-    def has_weaker(self, members: Members) -> bool:
+    def has_weaker(self, gang: Gang) -> bool:
         """Whether anything at all could be preempted for it."""
-        of = (members.group.queue, members.group.priority)
+        of = (gang.group.queue, gang.group.priority)
         if of not in self._is_weaker:
-            self._is_weaker[of] = has_weaker(self._cycle, members) and bool(steps_within(self._cycle, members))
+            self._is_weaker[of] = has_weaker(self._cycle, gang) and bool(steps_within(self._cycle, gang))
         return self._is_weaker[of]
 
-    def beyond(self, members: Members) -> bool:
+    def beyond(self, gang: Gang) -> bool:
         """Whether there would be room with everything gone that other queues hold beyond what they deserve."""
-        shape = self._shape(members)
-        if shape is None:
+        eq_class = self._shape(gang)
+        if eq_class is None:
             return True
-        wanted = asked_at_least(members, self._cycle.view)
-        of = ("beyond", frozenset(wanted), shape.eligible.tobytes())
+        wanted = asked_at_least(gang, self._cycle.view)
+        of = ("beyond", frozenset(wanted), eq_class.eligible.tobytes())
         if of not in self._freed:
-            self._freed[of] = self._sum(self._losable(shape, wanted))
-        return self._could_hold(members, shape, of)
+            self._freed[of] = self._sum(self._losable(eq_class, wanted))
+        return self._could_hold(gang, eq_class, of)
 
-    def _shape(self, members: Members) -> Shape | None:
+    def _shape(self, gang: Gang) -> EquivalenceClass | None:
         """The one shape of the gang; None where counting what is free does not tell whether it fits."""
-        if self._cycle.view.devices.are_shared or self._cycle.gangs.kind(members) is None:
+        if self._cycle.view.devices.are_shared or self._cycle.gangs.kind(gang) is None:
             return None
-        shapes = members.minimum().shapes
-        return shapes[0].sync() if shapes else None
+        eq_classes = gang.minimum().eq_classes
+        return eq_classes[0].sync() if eq_classes else None
 
-    def _could_hold(self, members: Members, shape: Shape, of: object) -> bool:
-        most = self._most.get((id(shape), of))
+    def _could_hold(self, gang: Gang, eq_class: EquivalenceClass, of: object) -> bool:
+        most = self._most.get((id(eq_class), of))
         if most is None:
-            most = self._most[id(shape), of] = shape.fits_with(self._freed[of])
-        return most >= members.minimum().total
+            most = self._most[id(eq_class), of] = eq_class.fits_with(self._freed[of])
+        return most >= gang.minimum().total
 
-    def _losable(self, shape: Shape, wanted: Mapping[str, int]) -> Iterable[Pod]:
+    def _losable(self, eq_class: EquivalenceClass, wanted: Mapping[str, int]) -> Iterable[Pod]:
         """Each queue's victims in their order for as long as it holds too much: nobody's loss depends on another's."""
         cycle = self._cycle
         taken: dict[Key, Pod] = {}
-        mark = cycle.room.mark()
+        mark = cycle.resources.mark()
         for name in list(cycle.view.accounts):
             if not is_losable(cycle, name, wanted):
                 continue
             for step in steps_of_queue(cycle, name):
                 if not is_losable(cycle, name, wanted):
                     break
-                if _is_on(cycle, step, shape) and cycle.shares.may_lose(name, step.held, wanted):
+                if _is_on(cycle, step, eq_class) and cycle.shares.can_lose(name, step.held, wanted):
                     fresh = [pod for pod in step.pods if pod.key not in taken]
                     taken.update((pod.key, pod) for pod in fresh)
                     cycle.shares.charge(name, held(cycle, fresh).items(), -1)
-        cycle.room.rollback(mark)
+        cycle.resources.rollback(mark)
         return taken.values()
 
     def _sum(self, pods: Iterable[Pod]) -> Ints:
-        room = self._cycle.room
+        resources = self._cycle.resources
         rows: dict[Vector, dict[Key, int]] = {}
         for pod in pods:
-            row = room.rows.get(pod.node)
+            row = resources.rows.get(pod.node)
             if row is not None:
                 rows.setdefault(self._cycle.view.vector_of(pod), {})[pod.key] = row
-        freed = np.zeros_like(room.free)
+        freed = np.zeros_like(resources.free)
         for vector, found in rows.items():
-            count = np.bincount(list(found.values()), minlength=len(room))
+            count = np.bincount(list(found.values()), minlength=len(resources))
             for column, amount in vector.cells:
                 freed[column] += count * amount
         return freed
 
 
-def _is_on(cycle: Cycle, step: Step, shape: Shape) -> bool:
+def _is_on(cycle: CycleState, step: EvictionStep, eq_class: EquivalenceClass) -> bool:
     """Whether any pod of the step sits where one of the shape could go."""
-    rows = cycle.room.rows
-    return any(shape.eligible[rows[pod.node]] for pod in step.pods if pod.node in rows)
+    rows = cycle.resources.rows
+    return any(eq_class.eligible[rows[pod.node]] for pod in step.pods if pod.node in rows)

@@ -14,9 +14,9 @@ from heapq import nsmallest
 
 from shoal.kube.objects import Key
 from shoal.kube.quantity_format import Amounts
-from shoal.scheduler.planner.cycle_state import Cycle, asked_at_least
-from shoal.scheduler.planner.disruption_budgets import Allowance
-from shoal.scheduler.planner.gang import Members, pod_order
+from shoal.scheduler.planner.cycle_state import CycleState, asked_at_least
+from shoal.scheduler.planner.disruption_budgets import BudgetAllowance
+from shoal.scheduler.planner.gang import Gang, pod_order
 from shoal.scheduler.planner.gang_types import COMPLETED
 from shoal.scheduler.planner.snapshot_types import Pod
 
@@ -25,37 +25,37 @@ GROUPS_LOOKED_INTO = 512
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class EvictionStep:
     rank: int
-    members: Members
+    gang: Gang
     pods: tuple[Pod, ...]
     lost: float  # seconds of work, times accelerators
     held: Mapping[str, int]  # what its pods request
 
 
-def has_weaker(cycle: Cycle, members: Members) -> bool:
-    return min(cycle.view.accounts[members.group.queue].priorities) < members.group.priority
+def has_weaker(cycle: CycleState, gang: Gang) -> bool:
+    return min(cycle.view.accounts[gang.group.queue].priorities) < gang.group.priority
 
 
-def steps_within(cycle: Cycle, members: Members) -> list[Step]:
+def steps_within(cycle: CycleState, gang: Gang) -> list[EvictionStep]:
     """Preemption: groups of the same queue with strictly lower priority."""
-    account = cycle.view.accounts[members.group.queue]
-    mine = members.group.priority
-    weaker = (other for other in account.groups.values() if other.group.priority < mine and other is not members)
+    account = cycle.view.accounts[gang.group.queue]
+    mine = gang.group.priority
+    weaker = (other for other in account.groups.values() if other.group.priority < mine and other is not gang)
     return _ordered(_steps(cycle, weaker), {})
 
 
-def steps_of_queue(cycle: Cycle, name: str) -> list[Step]:
+def steps_of_queue(cycle: CycleState, name: str) -> list[EvictionStep]:
     """By which the groups of a queue could give way, in their order; worked out once in a plan."""
     found = cycle.queue_steps.get(name)
     if found is None:
-        groups = (members for members in cycle.view.accounts[name].groups.values() if members.is_reclaimable)
+        groups = (gang for gang in cycle.view.accounts[name].groups.values() if gang.is_reclaimable)
         steps = (step for step in _steps(cycle, groups) if not _has_just_started(cycle, step))
         found = cycle.queue_steps[name] = _ordered(steps, {})
     return found
 
 
-def _has_just_started(cycle: Cycle, step: Step) -> bool:
+def _has_just_started(cycle: CycleState, step: EvictionStep) -> bool:
     """Whether it is a whole gang that fits no share by weight and has not run for long.
 
     It could start only because it had waited too long. Evicted at once for those who waited meanwhile, it would wait
@@ -63,7 +63,7 @@ def _has_just_started(cycle: Cycle, step: Step) -> bool:
     """
     if step.rank != WHOLE or not cycle.shares.by_weight:
         return False
-    part = cycle.shares.part(step.members.group.queue)
+    part = cycle.shares.part(step.gang.group.queue)
     if all(amount <= part.get(name, float("inf")) for name, amount in step.held.items()):
         return False
     until = max(pod.since for pod in step.pods) + cycle.settings.starving_seconds
@@ -71,20 +71,20 @@ def _has_just_started(cycle: Cycle, step: Step) -> bool:
     return cycle.now < until
 
 
-def is_losable(cycle: Cycle, name: str, wanted: Collection[str]) -> bool:
+def is_losable(cycle: CycleState, name: str, wanted: Collection[str]) -> bool:
     """Whether others who want such resources may take anything from the queue as it stands."""
     standing = cycle.shares.standings.get(name)
-    return standing is not None and any(cycle.shares.may_lose(name, {r: 1}, wanted) for r in standing.allocated)
+    return standing is not None and any(cycle.shares.can_lose(name, {r: 1}, wanted) for r in standing.allocated)
 
 
-def steps_beyond(cycle: Cycle, members: Members) -> list[Step]:
+def steps_beyond(cycle: CycleState, gang: Gang) -> list[EvictionStep]:
     """Reclaim: groups of other queues that hold more than they deserve; relatives first."""
     shares = cycle.shares
-    mine, wanted = shares.standings[members.group.queue].line, asked_at_least(members, cycle.view)
+    mine, wanted = shares.standings[gang.group.queue].line, asked_at_least(gang, cycle.view)
     over: dict[str, tuple[float, ...]] = {}
-    found: list[Step] = []
+    found: list[EvictionStep] = []
     for name in cycle.view.accounts:
-        if name == members.group.queue or not is_losable(cycle, name, wanted):
+        if name == gang.group.queue or not is_losable(cycle, name, wanted):
             continue
         standing = shares.standings[name]
         # As many steps up as it takes from the one who asks to an ancestor of both; strangers have none.
@@ -94,28 +94,28 @@ def steps_beyond(cycle: Cycle, members: Members) -> list[Step]:
     return _ordered(found, over)
 
 
-def yielded(cycle: Cycle, groups: Iterable[Members]) -> Amounts:
+def reclaimable_amounts(cycle: CycleState, groups: Iterable[Gang]) -> Amounts:
     """What these would lose together if each gave way as far as it may: all it holds, or where gangs are not evicted
     whole, what it holds beyond its minimum."""
     found: Amounts = {}
     allowance = cycle.allowance.trial()
-    for members in groups:
-        group = members.group
-        if not members.known or not group.preemptable or not members.sitting:
+    for gang in groups:
+        group = gang.group
+        if not gang.known or not group.preemptable or not gang.placed:
             continue
         whole, least = cycle.settings.evict_whole_gangs, group.min_resources
-        is_counted = (whole or least) and not members.has_stayers
-        if not is_counted or cycle.view.budgets.concern(group.key.namespace):
-            gives = held(cycle, _most_to_go(_known_steps(cycle, members), allowance))
+        is_counted = (whole or least) and not gang.has_unevictable
+        if not is_counted or cycle.view.budgets.has_budgets(group.key.namespace):
+            gives = held(cycle, _most_to_go(_known_steps(cycle, gang), allowance))
         else:  # nobody stays, so their sum will do: there may be many
             keeps = {} if whole or least is None else least
-            gives = {name: max(amount - keeps.get(name, 0), 0) for name, amount in members.allocated.items()}
+            gives = {name: max(amount - keeps.get(name, 0), 0) for name, amount in gang.allocated.items()}
         for name, amount in gives.items():
             found[name] = found.get(name, 0) + amount
     return found
 
 
-def _most_to_go(steps: Sequence[Step], allowance: Allowance) -> list[Pod]:
+def _most_to_go(steps: Sequence[EvictionStep], allowance: BudgetAllowance) -> list[Pod]:
     """The last step is that of all together, where there is one; else as many as can be spared."""
     going: dict[Key, Pod] = {}
     for step in reversed(steps):
@@ -125,77 +125,77 @@ def _most_to_go(steps: Sequence[Step], allowance: Allowance) -> list[Pod]:
     return list(going.values())
 
 
-def steps_of_guests(cycle: Cycle, members: Members) -> list[Step]:
+def steps_of_guests(cycle: CycleState, gang: Gang) -> list[EvictionStep]:
     """Groups that use nodes kept for this one, and said they may be evicted at any time."""
-    nodes = cycle.reservations.get(members.key, ())
+    nodes = cycle.reservations.get(gang.key, ())
     found = {}
     for node in nodes:
         for pod in cycle.view.pods_on(node):
-            other = cycle.view.members_of(pod)
-            if other.group.guest and other is not members:
+            other = cycle.view.gang_of(pod)
+            if other.group.preemptible_guest and other is not gang:
                 found[other.key] = other
     return _ordered(_steps(cycle, found.values()), {})
 
 
-def _ordered(steps: Iterable[Step], over: dict[str, tuple[float, ...]]) -> list[Step]:
-    def key(step: Step) -> tuple[object, ...]:
-        group = step.members.group
+def _ordered(steps: Iterable[EvictionStep], over: dict[str, tuple[float, ...]]) -> list[EvictionStep]:
+    def key(step: EvictionStep) -> tuple[object, ...]:
+        group = step.gang.group
         return step.rank, over.get(group.queue, ()), group.priority, step.lost, -group.created, group.key
 
     return sorted(steps, key=key)  # stable: surplus pods of one group keep their order
 
 
-def _steps(cycle: Cycle, groups: Iterable[Members]) -> list[Step]:
+def _steps(cycle: CycleState, groups: Iterable[Gang]) -> list[EvictionStep]:
     # Whoever just got more pods by this plan is left alone: taking the others away would leave those behind. So is a
     # gang whose PodGroup is not seen here: all its pods would look as if they could be spared.
-    able = [m for m in groups if m.sitting and m.known and m.group.preemptable and m.key not in cycle.bound]
+    able = [m for m in groups if m.placed and m.known and m.group.preemptable and m.key not in cycle.bound]
     if len(able) > GROUPS_LOOKED_INTO:
-        able = nsmallest(GROUPS_LOOKED_INTO, able, key=lambda members: _glance(cycle, members))
-    return [step for members in able for step in _known_steps(cycle, members)]
+        able = nsmallest(GROUPS_LOOKED_INTO, able, key=lambda gang: _rough_rank(cycle, gang))
+    return [step for gang in able for step in _known_steps(cycle, gang)]
 
 
-def _known_steps(cycle: Cycle, members: Members) -> tuple[Step, ...]:
+def _known_steps(cycle: CycleState, gang: Gang) -> tuple[EvictionStep, ...]:
     """Worked out once in a plan: many groups look for victims, and mostly among the same."""
-    found = cycle.steps.get(members.key)
+    found = cycle.steps.get(gang.key)
     if found is None:
-        found = cycle.steps[members.key] = tuple(_of_group(cycle, members))
+        found = cycle.steps[gang.key] = tuple(_of_group(cycle, gang))
     return found
 
 
-def _glance(cycle: Cycle, members: Members) -> tuple[object, ...]:
+def _rough_rank(cycle: CycleState, gang: Gang) -> tuple[object, ...]:
     """The order of victims as one pod of each group tells it, where there are too many to look into all of them."""
-    group, pod = members.group, members.first_sitting()
-    is_whole = len(members.sitting) == group.min_member
-    return is_whole, group.priority, _lost(cycle, pod) * len(members.sitting), -group.created, group.key
+    group, pod = gang.group, gang.first_sitting()
+    is_whole = len(gang.placed) == group.min_member
+    return is_whole, group.priority, _lost(cycle, pod) * len(gang.placed), -group.created, group.key
 
 
-def _of_group(cycle: Cycle, members: Members) -> Iterable[Step]:
-    able = sorted((pod for pod in members.sitting.values() if _is_evictable(cycle, members, pod)), key=pod_order)
+def _of_group(cycle: CycleState, gang: Gang) -> Iterable[EvictionStep]:
+    able = sorted((pod for pod in gang.placed.values() if _is_evictable(cycle, gang, pod)), key=pod_order)
     if not able:
         return
-    broken = not members.is_whole and members.group.phase is not COMPLETED  # one role may lack somebody
-    spare = [] if broken else _spare(members, able)
+    broken = not gang.is_whole and gang.group.phase is not COMPLETED  # one role may lack somebody
+    spare = [] if broken else _spare(gang, able)
     for pod in spare:
-        rank = SHRINK if members.group.elastic else SURPLUS
-        yield Step(rank, members, (pod,), _lost(cycle, pod), held(cycle, (pod,)))
-    everybody = len(able) == len([pod for pod in members.sitting.values() if pod.key not in cycle.given_up])
-    if everybody and len(spare) < len(able) and (broken or cycle.settings.evict_whole_gangs):
+        rank = SHRINK if gang.group.elastic else SURPLUS
+        yield EvictionStep(rank, gang, (pod,), _lost(cycle, pod), held(cycle, (pod,)))
+    all_pods = len(able) == len([pod for pod in gang.placed.values() if pod.key not in cycle.given_up])
+    if all_pods and len(spare) < len(able) and (broken or cycle.settings.evict_whole_gangs):
         lost = sum(_lost(cycle, pod) for pod in able)
-        yield Step(SURPLUS if broken else WHOLE, members, tuple(able), lost, held(cycle, able))
+        yield EvictionStep(SURPLUS if broken else WHOLE, gang, tuple(able), lost, held(cycle, able))
 
 
-def _is_evictable(cycle: Cycle, members: Members, pod: Pod) -> bool:
-    return members.may_evict(pod) and pod.key not in cycle.given_up and not cycle.allowance.spares(pod)
+def _is_evictable(cycle: CycleState, gang: Gang, pod: Pod) -> bool:
+    return gang.may_evict(pod) and pod.key not in cycle.given_up and not cycle.allowance.is_protected(pod)
 
 
-def _spare(members: Members, able: list[Pod]) -> list[Pod]:
+def _spare(gang: Gang, able: list[Pod]) -> list[Pod]:
     """Pods the gang can lose and still be whole, the last in pod order first."""
-    gone = len(members.sitting) - len(able)
-    left = members.ready - gone - members.group.min_member
-    least = members.counted_roles()
-    roles = Counter(pod.role for pod in members.sitting.values())
+    gone = len(gang.placed) - len(able)
+    left = gang.ready - gone - gang.group.min_member
+    least = gang.counted_roles()
+    roles = Counter(pod.role for pod in gang.placed.values())
     spare: list[Pod] = []
-    if members.group.subgroups:
+    if gang.group.subgroups:
         return spare  # a pod fewer may cost a whole subgroup
     for pod in reversed(able):
         if left <= 0:
@@ -207,7 +207,7 @@ def _spare(members: Members, able: list[Pod]) -> list[Pod]:
     return spare
 
 
-def _lost(cycle: Cycle, pod: Pod) -> float:
+def _lost(cycle: CycleState, pod: Pod) -> float:
     kept = pod.since if pod.checkpoint is None else max(pod.since, pod.checkpoint)
     vector = cycle.view.vector_of(pod)
     devices = cycle.devices.get(vector)
@@ -217,7 +217,7 @@ def _lost(cycle: Cycle, pod: Pod) -> float:
     return max(cycle.now - kept, 0.0) * devices
 
 
-def held(cycle: Cycle, pods: Iterable[Pod]) -> Amounts:
+def held(cycle: CycleState, pods: Iterable[Pod]) -> Amounts:
     """What these pods request together."""
     found: Amounts = {}
     for pod in pods:

@@ -20,7 +20,7 @@ DEFAULT = "default"
 DEEPEST = 16
 
 
-class QueueRefused(ValueError):
+class QueueInvalid(ValueError):
     """The message is for whoever asked."""
 
 
@@ -34,7 +34,7 @@ def state(queue: Queue, groups: int) -> str:
 def close(queues: Mapping[str, Queue], name: str) -> list[Queue]:
     """The queues that change, as they will be: this one, and those below it that are open."""
     if name == ROOT:
-        raise QueueRefused("queue root is above all others and cannot be closed; close the queues below it")
+        raise QueueInvalid("queue root is above all others and cannot be closed; close the queues below it")
     found = _known(queues, name)
     changed = [replace(found, open=False, closed_by_parent=False)]
     below = [queue for queue in _below(queues, name) if queue.open]
@@ -46,7 +46,7 @@ def reopen(queues: Mapping[str, Queue], name: str) -> list[Queue]:
     found = _known(queues, name)
     parent = queues.get(found.parent)
     if parent is not None and parent.name != name and not parent.open:
-        raise QueueRefused(f"queue {name} is below {parent.name}, which is closed; open {parent.name} first")
+        raise QueueInvalid(f"queue {name} is below {parent.name}, which is closed; open {parent.name} first")
     return [replace(found, open=True, closed_by_parent=False), *_reopened(queues, name)]
 
 
@@ -64,9 +64,9 @@ def admit_group(queues: Mapping[str, Queue], name: str) -> None:
     """Whether a new group or job may name this queue."""
     queue = _known(queues, name)
     if not queue.open:
-        raise QueueRefused(f"queue {name} is closed and takes nothing new; open it or name another")
+        raise QueueInvalid(f"queue {name} is closed and takes nothing new; open it or name another")
     if any(True for _ in _children(queues, name)):
-        raise QueueRefused(f"queue {name} has queues below it, and jobs go into those; name one of them")
+        raise QueueInvalid(f"queue {name} has queues below it, and jobs go into those; name one of them")
 
 
 def admit_queue(queues: Mapping[str, Queue], queue: Queue, *, holds_pods: Iterable[str] = ()) -> None:
@@ -75,16 +75,16 @@ def admit_queue(queues: Mapping[str, Queue], queue: Queue, *, holds_pods: Iterab
     parent = queues.get(queue.parent)
     if queue.name == ROOT or parent is None:
         if queue.parent != ROOT and queue.name != ROOT:
-            raise QueueRefused(
+            raise QueueInvalid(
                 f"queue {queue.name} is to be below {queue.parent}, which does not exist; create it first"
             )
         return
     if queue.name in _line(queues, queue.parent):
         raise _below_itself(queue)
     if len(_line(queues, queue.parent)) >= DEEPEST:
-        raise QueueRefused(f"queue {queue.name} would be more than {DEEPEST} queues deep; choose a higher parent")
+        raise QueueInvalid(f"queue {queue.name} would be more than {DEEPEST} queues deep; choose a higher parent")
     if queue.parent in set(holds_pods):
-        raise QueueRefused(f"queue {queue.parent} runs pods and cannot have queues below it; let them end first")
+        raise QueueInvalid(f"queue {queue.parent} runs pods and cannot have queues below it; let them end first")
     _check_family(queues, queue, parent)
 
 
@@ -96,18 +96,18 @@ def admit_alone(queue: Queue) -> None:
         _check_amounts(queue, resource)
 
 
-def _below_itself(queue: Queue) -> QueueRefused:
-    return QueueRefused(f"queue {queue.name} would be below itself; choose another parent than {queue.parent}")
+def _below_itself(queue: Queue) -> QueueInvalid:
+    return QueueInvalid(f"queue {queue.name} would be below itself; choose another parent than {queue.parent}")
 
 
 def admit_deletion(queues: Mapping[str, Queue], name: str, *, holds_pods: Iterable[str] = ()) -> None:
     if name in (ROOT, DEFAULT):
-        raise QueueRefused(f"queue {name} is always there and cannot be deleted")
+        raise QueueInvalid(f"queue {name} is always there and cannot be deleted")
     children = sorted(queue.name for queue in _children(queues, name))
     if children:
-        raise QueueRefused(f"queue {name} has queues below it ({', '.join(children)}); delete those first")
+        raise QueueInvalid(f"queue {name} has queues below it ({', '.join(children)}); delete those first")
     if name in set(holds_pods):
-        raise QueueRefused(f"queue {name} runs pods; close it and let them end first")
+        raise QueueInvalid(f"queue {name} runs pods; close it and let them end first")
 
 
 def check_hierarchy(path: str, weights: str, others: Mapping[str, str]) -> tuple[str, str]:
@@ -140,13 +140,13 @@ def _check_amounts(queue: Queue, resource: str) -> None:
     steps = (("guarantee", queue.guarantee), ("deserved", queue.deserved), ("capability", queue.capability))
     for word, amounts in steps:
         if amounts.get(resource, 0) < 0:
-            raise QueueRefused(f"queue {queue.name}: {word} of {resource} is below zero; give zero or more")
+            raise QueueInvalid(f"queue {queue.name}: {word} of {resource} is below zero; give zero or more")
     for (low, lower), (high, upper) in pairwise(steps):
         least, most = lower.get(resource, 0), upper.get(resource)
         if most is None and high == "capability":
             continue
         if least > (most or 0):
-            raise QueueRefused(
+            raise QueueInvalid(
                 f"queue {queue.name}: {low} of {resource} is {shown(resource, least)} and {high} "
                 f"{shown(resource, most or 0)}; lower the first or raise the second"
             )
@@ -156,7 +156,7 @@ def _check_family(queues: Mapping[str, Queue], queue: Queue, parent: Queue) -> N
     for above in (queues[name] for name in _line(queues, parent.name)):
         for resource, amount in sorted(queue.capability.items()):
             if amount > above.capability.get(resource, amount):
-                raise QueueRefused(
+                raise QueueInvalid(
                     f"queue {queue.name} may hold {shown(resource, amount)} {resource} and {above.name} above it only "
                     f"{shown(resource, above.capability[resource])}; lower the first or raise the second"
                 )
@@ -166,7 +166,7 @@ def _check_family(queues: Mapping[str, Queue], queue: Queue, parent: Queue) -> N
         for resource in sorted(own.keys() & family.keys()):
             total = own[resource] + sum(getattr(other, word).get(resource, 0) for other in siblings)
             if total > family[resource]:
-                raise QueueRefused(
+                raise QueueInvalid(
                     f"the queues below {parent.name} would have a {word} of {shown(resource, total)} {resource} "
                     f"together, and {parent.name} has {shown(resource, family[resource])}; lower one or raise it"
                 )
@@ -175,7 +175,7 @@ def _check_family(queues: Mapping[str, Queue], queue: Queue, parent: Queue) -> N
 def _known(queues: Mapping[str, Queue], name: str) -> Queue:
     found = queues.get(name)
     if found is None:
-        raise QueueRefused(f"there is no queue {name}; create it or name another")
+        raise QueueInvalid(f"there is no queue {name}; create it or name another")
     return found
 
 

@@ -45,7 +45,7 @@ class Vector:
         return not self.counted
 
 
-class Tally:
+class RequestTally:
     """What many pods request together: how many there are of each request, and the amounts once somebody asks."""
 
     __slots__ = ("_amounts", "_counts")
@@ -62,7 +62,7 @@ class Tally:
             del self._counts[vector]
         self._amounts = None
 
-    def merge(self, other: Tally, sign: int) -> None:
+    def merge(self, other: RequestTally, sign: int) -> None:
         for vector, count in other._counts.items():
             self.add(vector, sign * count)
 

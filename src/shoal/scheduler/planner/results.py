@@ -7,11 +7,11 @@ from typing import Literal
 from shoal.kube.conditions import TOO_LARGE
 from shoal.kube.objects import Key
 from shoal.scheduler.planner.cache import ClusterView
-from shoal.scheduler.planner.cycle_state import Cycle, Obstacle, Record, Standstill
-from shoal.scheduler.planner.diagnosis import Explainer
-from shoal.scheduler.planner.gang import Members
-from shoal.scheduler.planner.gang_types import COMPLETED, INQUEUE, PENDING, RUNNING, UNKNOWN, Group, Phase
-from shoal.scheduler.planner.plan_types import Bind, Nominate, Plan, Verdict, Wait
+from shoal.scheduler.planner.cycle_state import BlockReason, CycleState, GroupRecord, Obstacle
+from shoal.scheduler.planner.diagnosis import Diagnoser
+from shoal.scheduler.planner.gang import Gang
+from shoal.scheduler.planner.gang_types import COMPLETED, INQUEUE, PENDING, RUNNING, UNKNOWN, PodGroup, PodGroupPhase
+from shoal.scheduler.planner.plan_types import Bind, GroupResult, Nominate, Plan, Wait
 
 Blocked = Literal["", "capacity", "quota", "queue", "pods", "order"]
 BLOCKED: dict[Obstacle, Blocked] = {
@@ -33,17 +33,17 @@ BEFORE, STARTED = (INQUEUE, PENDING), (RUNNING, COMPLETED)
 UNDONE = "undone: {} of its pods stayed without a place for too long after the others were bound"
 
 
-def conclude(cycle: Cycle) -> Plan:
-    explainer = Explainer(cycle)
+def build_plan(cycle: CycleState) -> Plan:
+    explainer = Diagnoser(cycle)
     waits: list[Wait] = []
-    verdicts: list[Verdict] = []
-    for _, members in sorted(cycle.view.unsettled.items()):
-        if members.lone:
-            waits += _lone(cycle, members, explainer)
-        elif members.known:
-            verdicts.append(_verdict(cycle, members, explainer))
+    verdicts: list[GroupResult] = []
+    for _, gang in sorted(cycle.view.unsettled.items()):
+        if gang.lone:
+            waits += _lone_pod_waits(cycle, gang, explainer)
+        elif gang.known:
+            verdicts.append(_group_result(cycle, gang, explainer))
         else:
-            waits += _orphans(cycle, members, explainer)
+            waits += _groupless_pod_waits(cycle, gang, explainer)
     return Plan(
         binds=tuple(_binds(cycle)),
         waits=tuple(waits),
@@ -56,11 +56,11 @@ def conclude(cycle: Cycle) -> Plan:
         searches=cycle.searches,
         ways=(*cycle.ways, *("undo" for _ in cycle.undone)),
         wake_at=cycle.wake_at,
-        again=_opens_the_way(cycle),
+        again=_frees_capacity(cycle),
     )
 
 
-def _binds(cycle: Cycle) -> list[Bind]:
+def _binds(cycle: CycleState) -> list[Bind]:
     return [
         Bind(one.pod.key, one.pod.uid, _node(cycle, one.row), one.devices)
         for placed in cycle.bound.values()
@@ -68,92 +68,94 @@ def _binds(cycle: Cycle) -> list[Bind]:
     ]
 
 
-def _opens_the_way(cycle: Cycle) -> bool:
+def _frees_capacity(cycle: CycleState) -> bool:
     """Whether something decided here may help a group that this plan leaves waiting.
 
     The watch shows nothing new when decisions come back: they were assumed. A placed pod may be the one that required
     affinity or an even spread waits for, it moves shares and accounts, and nodes open when a reservation ends.
     """
-    if not cycle.still:
+    if not cycle.blocked:
         return False
     if cycle.bound or cycle.evictions or cycle.shrinks or cycle.reservations != cycle.view.reservations:
         return True
     return any(record.phase is not cycle.view.groups[key].group.phase for key, record in cycle.records.items())
 
 
-def _nominations(cycle: Cycle) -> list[Nominate]:
+def _nominations(cycle: CycleState) -> list[Nominate]:
     """Kept only where pods were asked to leave, by this plan or an earlier one, on the group's behalf."""
     return [
         Nominate(one.pod.key, _node(cycle, one.row))
         for key, placed in cycle.promised.items()
-        if cycle.still[key].words or key in cycle.view.nominated
+        if cycle.blocked[key].detail or key in cycle.view.nominated
         for one in placed
     ]
 
 
-def _node(cycle: Cycle, row: int) -> str:
-    node = cycle.room.nodes[row]
+def _node(cycle: CycleState, row: int) -> str:
+    node = cycle.resources.nodes[row]
     assert node is not None, "a placed pod has a node"
     return node.name
 
 
-def _lone(cycle: Cycle, members: Members, explainer: Explainer) -> list[Wait]:
-    still = cycle.still.get(members.key)
-    if still is None or members.key in cycle.bound:
+def _lone_pod_waits(cycle: CycleState, gang: Gang, explainer: Diagnoser) -> list[Wait]:
+    still = cycle.blocked.get(gang.key)
+    if still is None or gang.key in cycle.bound:
         return []
-    sentence, too_large = explainer.finding(members, still)
-    return [Wait(pod.key, pod.uid, sentence, _pod_reason(still), too_large) for pod in members.waiting.values()]
+    message, too_large = explainer.diagnose(gang, still)
+    return [Wait(pod.key, pod.uid, message, _pod_reason(still), too_large) for pod in gang.waiting.values()]
 
 
-def _orphans(cycle: Cycle, members: Members, explainer: Explainer) -> list[Wait]:
-    still = cycle.still.get(members.key)
+def _groupless_pod_waits(cycle: CycleState, gang: Gang, explainer: Diagnoser) -> list[Wait]:
+    still = cycle.blocked.get(gang.key)
     if still is None:
         return []
-    sentence = explainer.finding(members, still).sentence
-    return [Wait(pod.key, pod.uid, sentence, "Queued") for pod in members.candidates()]
+    message = explainer.diagnose(gang, still).message
+    return [Wait(pod.key, pod.uid, message, "Queued") for pod in gang.candidates()]
 
 
-def _pod_reason(still: Standstill) -> str:
+def _pod_reason(still: BlockReason) -> str:
     return "Unschedulable" if BLOCKED[still.obstacle] == "capacity" else "Queued"
 
 
-def _verdict(cycle: Cycle, members: Members, explainer: Explainer) -> Verdict:
-    group, key = members.group, members.key
+def _group_result(cycle: CycleState, gang: Gang, explainer: Diagnoser) -> GroupResult:
+    group, key = gang.group, gang.key
     record = cycle.records.get(key) or group
     bound = len(cycle.bound.get(key, ()))
-    still = None if bound else cycle.still.get(key)
-    if still is not None and group.phase in BEFORE and not (cycle.undone or members.scheduled):
-        return _waits(members, record, still, explainer)
-    phase = _phase(cycle, members, bound)
+    still = None if bound else cycle.blocked.get(key)
+    if still is not None and group.phase in BEFORE and not (cycle.undone or gang.scheduled):
+        return _waiting_result(gang, record, still, explainer)
+    phase = _phase(cycle, gang, bound)
     ran = group.ran or phase in STARTED
     since = None if phase is PENDING else record.inqueue_since
     blocked: Blocked = ""
     too_large = False
     if key in cycle.undone:
-        reason, sentence, blocked = "NotEnoughResources", UNDONE.format(members.minimum().total), "capacity"
-    elif still is not None and (phase not in STARTED or members.waiting):
-        (sentence, too_large), blocked = explainer.finding(members, still), BLOCKED[still.obstacle]
+        reason, message, blocked = "NotEnoughResources", UNDONE.format(gang.minimum().total), "capacity"
+    elif still is not None and (phase not in STARTED or gang.waiting):
+        (message, too_large), blocked = explainer.diagnose(gang, still), BLOCKED[still.obstacle]
         reason = _reason(still, too_large)
-    elif phase is UNKNOWN and (lack := members.lack()) is not None:
-        (reason, words), blocked = lack, "pods"
-        sentence = f"waiting: {words}"
+    elif phase is UNKNOWN and (lack := gang.missing()) is not None:
+        (reason, detail), blocked = lack, "pods"
+        message = f"waiting: {detail}"
     else:
-        reason, sentence = "Scheduled", _started(members, bound)
+        reason, message = "Scheduled", _started(gang, bound)
     if phase in STARTED and blocked:
         reason, too_large = "Scheduled", False  # it runs; what waits is beyond its minimum
     timeouts = 0 if ran else record.timeouts
-    return Verdict(group.key, phase, reason, sentence, blocked, since, record.not_before, timeouts, ran, too_large)
+    return GroupResult(group.key, phase, reason, message, blocked, since, record.not_before, timeouts, ran, too_large)
 
 
-def _waits(members: Members, record: Record | Group, still: Standstill, explainer: Explainer) -> Verdict:
+def _waiting_result(
+    gang: Gang, record: GroupRecord | PodGroup, still: BlockReason, explainer: Diagnoser
+) -> GroupResult:
     """The verdict on most groups of a full cluster: nobody of it has a node yet, and nobody gets one."""
-    group, phase = members.group, record.phase
-    sentence, too_large = explainer.finding(members, still)
-    return Verdict(
+    group, phase = gang.group, record.phase
+    message, too_large = explainer.diagnose(gang, still)
+    return GroupResult(
         group.key,
         phase,
         _reason(still, too_large),
-        sentence,
+        message,
         BLOCKED[still.obstacle],
         None if phase is PENDING else record.inqueue_since,
         record.not_before,
@@ -163,34 +165,34 @@ def _waits(members: Members, record: Record | Group, still: Standstill, explaine
     )
 
 
-def _reason(still: Standstill, too_large: bool) -> str:
+def _reason(still: BlockReason, too_large: bool) -> str:
     return still.reason or (TOO_LARGE if too_large else REASONS.get(still.obstacle, "NotEnoughResources"))
 
 
-def _phase(cycle: Cycle, members: Members, bound: int) -> Phase:
-    record = cycle.records.get(members.key) or members.group
-    least = members.group.min_member
-    if members.key in cycle.undone:
+def _phase(cycle: CycleState, gang: Gang, bound: int) -> PodGroupPhase:
+    record = cycle.records.get(gang.key) or gang.group
+    least = gang.group.min_member
+    if gang.key in cycle.undone:
         return INQUEUE
-    if bound and members.scheduled - members.lost + bound >= least:
+    if bound and gang.scheduled - gang.lost + bound >= least:
         return RUNNING
-    still = cycle.still.get(members.key)
+    still = cycle.blocked.get(gang.key)
     # Pods that do not exist yet, or that another scheduler places, were not tried.
-    phase = members.phase(unplaced=still is not None and still.obstacle != "pods")
+    phase = gang.phase(unplaced=still is not None and still.obstacle != "pods")
     if phase in BEFORE:
         return record.phase if record.phase in BEFORE else INQUEUE
     return phase
 
 
-def _started(members: Members, bound: int) -> str:
+def _started(gang: Gang, bound: int) -> str:
     if bound:
-        return f"{bound} {'pod' if bound == 1 else 'pods'} placed, {members.ready + bound} in all"
-    if members.sitting:
-        return "1 pod has its place" if members.ready == 1 else f"{members.ready} pods have their places"
-    return "let into the queue; its pods may be created" if not members.finished else "its pods have finished"
+        return f"{bound} {'pod' if bound == 1 else 'pods'} placed, {gang.ready + bound} in all"
+    if gang.placed:
+        return "1 pod has its place" if gang.ready == 1 else f"{gang.ready} pods have their places"
+    return "let into the queue; its pods may be created" if not gang.finished else "its pods have finished"
 
 
-def _warnings(cycle: Cycle) -> list[str]:
+def _warnings(cycle: CycleState) -> list[str]:
     found = []
     total = cycle.shares.total
     kept: dict[str, int] = {}
@@ -216,7 +218,7 @@ def pod_waits(plan: Plan, view: ClusterView) -> tuple[Wait, ...]:
     for verdict in plan.groups:
         if verdict.blocked:
             reason = "Unschedulable" if verdict.blocked == "capacity" else "Queued"
-            told, waiting = verdict.sentence, view.groups[verdict.group].waiting.values()
+            reported, waiting = verdict.message, view.groups[verdict.group].waiting.values()
             large = verdict.too_large
-            found += [Wait(pod.key, pod.uid, told, reason, large) for pod in waiting if pod.key not in binds]
+            found += [Wait(pod.key, pod.uid, reported, reason, large) for pod in waiting if pod.key not in binds]
     return tuple(found)

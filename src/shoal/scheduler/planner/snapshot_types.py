@@ -27,7 +27,7 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
-class Neighbours:
+class AffinityTerm:
     """A rule about the pods beside a pod: those of these namespaces that the selector chooses, per topology domain."""
 
     selector: LabelSelector
@@ -36,14 +36,14 @@ class Neighbours:
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
+class SpreadConstraint:
     """Topology spread that must be kept: no domain more than `max_skew` pods ahead of the emptiest one."""
 
-    neighbours: Neighbours
+    term: AffinityTerm
     max_skew: int = 1
 
 
-class State(StrEnum):
+class PodState(StrEnum):
     """Where a pod stands between its creation and its end, as far as placing goes."""
 
     PENDING = "Pending"
@@ -55,7 +55,7 @@ class State(StrEnum):
 
 
 # To look a member up in its class costs Python 3.11 as much as ten other names, and these are asked for very often.
-BOUND, RELEASING, SUCCEEDED, FAILED = State.BOUND, State.RELEASING, State.SUCCEEDED, State.FAILED
+BOUND, RELEASING, SUCCEEDED, FAILED = PodState.BOUND, PodState.RELEASING, PodState.SUCCEEDED, PodState.FAILED
 OVER = (SUCCEEDED, FAILED)
 
 
@@ -75,13 +75,13 @@ class Pod:
     index: int = 0
     queue: str = ""  # that a pod without a group names
     node: str = ""
-    state: State = State.PENDING
+    state: PodState = PodState.PENDING
     since: float = 0.0  # bound or started, in seconds
     checkpoint: float | None = None  # the last one known, in seconds
     gated: bool = False
     blocked: str = ""  # what no node can cure, in words: "the claim data does not exist"
     generation: int = 0  # of the job that made it
-    dismissed: bool = False  # the controller of its job has announced that it deletes the pod
+    evicted_by_controller: bool = False  # the controller of its job has announced that it deletes the pod
     preemptable: bool | None = None  # as its owner says; None: not said
     recreated: bool = True  # its controller creates another pod when it is deleted
     never_preempts: bool = False
@@ -91,11 +91,11 @@ class Pod:
     preferred_nodes: tuple[tuple[int, Mapping[str, Any]], ...] = ()  # weight, node selector term
     volume_terms: tuple[tuple[Mapping[str, Any], ...], ...] = ()  # each of its volumes: any of these
     ports: frozenset[str] = frozenset()  # "TCP/8080"
-    together: tuple[Neighbours, ...] = ()
-    apart: tuple[Neighbours, ...] = ()
-    spreads: tuple[Spread, ...] = ()
+    together: tuple[AffinityTerm, ...] = ()
+    apart: tuple[AffinityTerm, ...] = ()
+    spreads: tuple[SpreadConstraint, ...] = ()
 
-    def moved(self, *, node: str, state: State, since: float, devices: tuple[int, ...] = ()) -> Pod:
+    def moved(self, *, node: str, state: PodState, since: float, devices: tuple[int, ...] = ()) -> Pod:
         """The same pod elsewhere. Done for every bind, where `replace` is ten times as slow."""
         return _moved(self, node, state, since, devices)
 
@@ -113,7 +113,7 @@ class Pod:
         return self.preemptable is False or self.protected or self.is_critical
 
 
-def _written_out() -> Callable[[Pod, str, State, float, tuple[int, ...]], Pod]:
+def _compiled_copy() -> Callable[[Pod, str, PodState, float, tuple[int, ...]], Pod]:
     """A function that copies field by field, written out for all fields as dataclasses write their constructors.
 
     It fills a draft, which has the same slots and is not frozen, and then declares it a pod.
@@ -125,11 +125,11 @@ def _written_out() -> Callable[[Pod, str, State, float, tuple[int, ...]], Pod]:
     known: dict[str, Any] = {"Pod": Pod, "Draft": type("Draft", (), {"__slots__": names})}
     source = "\n    ".join([f"def moved(pod, {', '.join(given)}):", *body])
     exec(source, known)  # noqa: S102 (made of nothing but the names of our own fields)
-    found: Callable[[Pod, str, State, float, tuple[int, ...]], Pod] = known["moved"]
+    found: Callable[[Pod, str, PodState, float, tuple[int, ...]], Pod] = known["moved"]
     return found
 
 
-_moved = _written_out()
+_moved = _compiled_copy()
 
 
 def node_from(obj: Obj) -> Node:

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from shoal.scheduler.planner.gang_types import Closeness, HyperNode
-from shoal.scheduler.planner.node_resources import Room
+from shoal.scheduler.planner.gang_types import HyperNode, TopologyConstraint
+from shoal.scheduler.planner.node_resources import NodeResources
 from shoal.scheduler.planner.resource_vectors import Codes, Ints, Mask
 
 
@@ -20,10 +20,10 @@ from shoal.scheduler.planner.resource_vectors import Codes, Ints, Mask
 class Tier:
     """`domain[row]` is an index into `names`, whose first entry, '', stands for no domain."""
 
-    word: str
+    label: str
     domain: Codes
     names: tuple[str, ...]
-    called: frozenset[str] = frozenset()  # the names by which a job may ask for the tier
+    tier_names: frozenset[str] = frozenset()  # the names by which a job may ask for the tier
 
     def mask(self, domain: int) -> Mask:
         found: Mask = self.domain == domain
@@ -39,11 +39,11 @@ class Tier:
 class Topology:
     """Made anew when nodes or HyperNodes change; asked often in between."""
 
-    def __init__(self, room: Room, labels: tuple[str, ...]) -> None:
-        self._room = room
+    def __init__(self, resources: NodeResources, labels: tuple[str, ...]) -> None:
+        self._room = resources
         self._labels = labels
         self._hypernodes: dict[str, HyperNode] = {}
-        self._made: tuple[Tier, ...] = ()
+        self._tiers: tuple[Tier, ...] = ()
         self._epoch = -1
 
     def set_hypernode(self, domain: HyperNode) -> None:
@@ -57,18 +57,18 @@ class Topology:
     @property
     def tiers(self) -> tuple[Tier, ...]:
         if self._epoch != self._room.epoch:
-            self._made = tuple(self._from_hypernodes() if self._hypernodes else self._from_labels())
+            self._tiers = tuple(self._from_hypernodes() if self._hypernodes else self._from_labels())
             self._epoch = self._room.epoch
-        return self._made
+        return self._tiers
 
-    def reach(self, closeness: Closeness) -> int:
+    def reach(self, closeness: TopologyConstraint) -> int:
         """The number of the widest tier that is near enough; 0 where it is asked for by a name that no tier has."""
         if not closeness.tier_name:
             return closeness.tier
-        found = (number for number, tier in enumerate(self.tiers, start=1) if closeness.tier_name in tier.called)
+        found = (number for number, tier in enumerate(self.tiers, start=1) if closeness.tier_name in tier.tier_names)
         return max(found, default=0)
 
-    def widest(self, closeness: Closeness | None) -> Tier | None:
+    def widest(self, closeness: TopologyConstraint | None) -> Tier | None:
         """The tier of which one domain must hold the whole gang; None where no tier says so."""
         if closeness is None or not closeness.hard:
             return None
@@ -79,8 +79,8 @@ class Topology:
         for key in self._labels:
             column = self._room.label(key)
             names = ("", *(value or "" for value in column.values[1:]))
-            word = key.rpartition("/")[2]
-            yield Tier(word, column.codes, names, frozenset({word, key}))
+            label = key.rpartition("/")[2]
+            yield Tier(label, column.codes, names, frozenset({label, key}))
 
     def _from_hypernodes(self) -> Iterable[Tier]:
         by_tier: dict[int, list[HyperNode]] = {}
@@ -92,9 +92,9 @@ class Topology:
             codes = np.zeros(len(self._room), dtype=np.int32)
             for number, domain in enumerate(domains, start=1):
                 codes[_rows(self._room.rows, domain.nodes)] = number
-            called = frozenset(domain.tier_name for domain in domains) - {""}
-            word = f"domain of tier {tier}" if len(called) != 1 else min(called)
-            yield Tier(word, codes, ("", *(domain.name for domain in domains)), called)
+            tier_names = frozenset(domain.tier_name for domain in domains) - {""}
+            label = f"domain of tier {tier}" if len(tier_names) != 1 else min(tier_names)
+            yield Tier(label, codes, ("", *(domain.name for domain in domains)), tier_names)
 
 
 def _rows(rows: Mapping[str, int], names: Iterable[str]) -> list[int]:

@@ -35,11 +35,11 @@ def size_of(volume: Obj) -> Quantity:
     return Quantity.parse(str(at_path(volume, "spec", "capacity", "storage", default="0")))
 
 
-def asked_size(claim: Obj) -> Quantity:
+def requested_size(claim: Obj) -> Quantity:
     return Quantity.parse(str(at_path(claim, "spec", "resources", "requests", "storage", default="0")))
 
 
-def waits_for_a_pod(storage_class: Obj | None) -> bool:
+def waits_for_first_consumer(storage_class: Obj | None) -> bool:
     """Whether claims of this class get their volumes when their first pod has a node."""
     return storage_class is not None and storage_class.get("volumeBindingMode") == "WaitForFirstConsumer"
 
@@ -56,7 +56,7 @@ def is_free(volume: Obj) -> bool:
     return not at_path(volume, "spec", "claimRef") and not is_terminating(volume)
 
 
-def serves(volume: Obj, claim: Obj) -> bool:
+def satisfies(volume: Obj, claim: Obj) -> bool:
     """Large enough, of the same class and mode, with the modes of access and the labels that are asked for."""
     modes = set(at_path(claim, "spec", "accessModes", default=()))
     selector = at_path(claim, "spec", "selector")
@@ -64,7 +64,7 @@ def serves(volume: Obj, claim: Obj) -> bool:
         class_of(volume) == class_of(claim)
         and _mode(volume) == _mode(claim)
         and modes <= set(at_path(volume, "spec", "accessModes", default=()))
-        and size_of(volume) >= asked_size(claim)
+        and size_of(volume) >= requested_size(claim)
         and (selector is None or from_label_selector(selector).matches(labels_of(volume)))
     )
 

@@ -1,8 +1,8 @@
 """Job plugins: what a Job may add to its pods beside the templates, one file each.
 
-A plugin has FLAGS, its arguments with their defaults, and `dress`, which changes a pod in place. They dress in the
-order written here, so that hcclrank sees the ranks the frameworks gave. Objects a plugin needs beside the pods (svc,
-ssh, ray) are companions of the job; they live until it ends, so that a restart of pods never takes them away.
+A plugin has FLAGS, its arguments with their defaults, and `configure_pod`, which changes a pod in place. They dress in
+the order written here, so that hcclrank sees the ranks the frameworks gave. Objects a plugin needs beside the pods
+(svc, ssh, ray) are companions of the job; they live until it ends, so that a restart of pods never takes them away.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from types import ModuleType
 from typing import Any
 
 from shoal.dialects.volcano.plugins import env, hcclrank, mpi, pytorch, ray, ssh, svc, tensorflow
-from shoal.dialects.volcano.plugins.pods import FlagMistaken, Place, flags, unknown_arguments
-from shoal.dialects.volcano.spec import Spec
+from shoal.dialects.volcano.plugins.pods import InvalidFlag, PluginPod, flags, unknown_arguments
+from shoal.dialects.volcano.spec import JobSpec
 from shoal.kube.errors import Cause
 from shoal.kube.objects import Obj
 
@@ -29,27 +29,27 @@ PLUGINS: dict[str, ModuleType] = {
 }
 
 
-def asked_for(spec: Spec) -> dict[str, dict[str, Any]]:
+def requested_plugins(spec: JobSpec) -> dict[str, dict[str, Any]]:
     """The plugins of a Job in the order in which they dress, each with its arguments."""
     return {name: arguments(spec, name) for name in PLUGINS if name in spec.plugins}
 
 
-def arguments(spec: Spec, name: str) -> dict[str, Any]:
+def arguments(spec: JobSpec, name: str) -> dict[str, Any]:
     return flags(name, spec.plugins.get(name), PLUGINS[name].FLAGS)
 
 
-def dress(pod: Obj, place: Place) -> None:
-    for name, read in asked_for(place.scene.spec).items():
-        PLUGINS[name].dress(pod, place, read)
+def configure_pod(pod: Obj, place: PluginPod) -> None:
+    for name, read in requested_plugins(place.scene.spec).items():
+        PLUGINS[name].configure_pod(pod, place, read)
 
 
-def ignored_arguments(spec: Spec) -> Iterator[str]:
+def ignored_arguments(spec: JobSpec) -> Iterator[str]:
     for name in PLUGINS:
         if name in spec.plugins:
             yield from unknown_arguments(name, spec.plugins[name], PLUGINS[name].FLAGS)
 
 
-def mistakes(spec: Spec) -> Iterator[Cause]:
+def find_errors(spec: JobSpec) -> Iterator[Cause]:
     """Unknown plugins, arguments with values of the wrong type, and an MPI job without its master."""
     for name in spec.plugins:
         path = f"spec.plugins[{name}]"
@@ -59,7 +59,7 @@ def mistakes(spec: Spec) -> Iterator[Cause]:
             continue
         try:
             read = arguments(spec, name)
-        except FlagMistaken as wrong:
+        except InvalidFlag as wrong:
             yield Cause("FieldValueInvalid", str(wrong), path)
             continue
         if name == "mpi" and spec.task(read["master"]) is None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from shoal.dialects.volcano.plugins.pods import Place, containers
+from shoal.dialects.volcano.plugins.pods import PluginPod, containers
 from shoal.kube.objects import Obj
 
 FLAGS: dict[str, Any] = {"master": "master", "worker": "worker"}
 RANK = "hccl/rankIndex"
 
 
-def dress(pod: Obj, place: Place, flags: dict[str, Any]) -> None:
+def dress(pod: Obj, place: PluginPod, flags: dict[str, Any]) -> None:
     """A RANK the user or another plugin gave counts; it stands last among the plugins for that."""
     given = [env for each in containers(pod, init=False) for env in each.get("env") or () if env.get("name") == "RANK"]
     if given and given[-1].get("value"):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from shoal.dialects.volcano.plugins.pods import Place, add_env, open_port, plain
+from shoal.dialects.volcano.plugins.pods import PluginPod, add_env, open_port, plain
 from shoal.kube.objects import Obj
 
 FLAGS: dict[str, Any] = {"master": "master", "worker": "worker", "port": 22}
 
 
-def dress(pod: Obj, place: Place, flags: dict[str, Any]) -> None:
+def dress(pod: Obj, place: PluginPod, flags: dict[str, Any]) -> None:
     open_port(pod, "mpijob-port", flags["port"])
     if place.task.name == flags["master"]:
         worker = place.scene.spec.task(flags["worker"])

@@ -8,19 +8,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from shoal.dialects.volcano import names
-from shoal.dialects.volcano.spec import Spec, Task
+from shoal.dialects.volcano.spec import JobSpec, TaskSpec
 from shoal.kube.objects import Obj, at_path
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
+class PluginJob:
     """The job a plugin works for."""
 
     job: str
     namespace: str
-    spec: Spec
+    spec: JobSpec
 
-    def hosts(self, task: Task) -> list[str]:
+    def hosts(self, task: TaskSpec) -> list[str]:
         """The addresses of a task's pods. A template with a hostname of its own gives all of them that one name."""
         pod = task.template.get("spec") or {}
         subdomain, own = pod.get("subdomain") or self.job, pod.get("hostname")
@@ -30,11 +30,11 @@ class Scene:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PluginPod:
     """The pod that is dressed."""
 
-    scene: Scene
-    task: Task
+    scene: PluginJob
+    task: TaskSpec
     index: int
 
 
@@ -67,7 +67,7 @@ def open_port(pod: Obj, name: str, port: int) -> None:
             container["ports"] = [*opened, {"name": name, "containerPort": port, "protocol": "TCP"}]
 
 
-class FlagMistaken(ValueError):
+class InvalidFlag(ValueError):
     """An argument of a plugin that it does not take; the message says what would be right."""
 
 
@@ -100,10 +100,10 @@ def _split(arguments: Sequence[str] | None, known: Mapping[str, Any]) -> Iterato
 def _value(plugin: str, name: str, text: str, like: Any) -> Any:
     if isinstance(like, bool):
         if text.lower() not in ("true", "false", "1", "0"):
-            raise FlagMistaken(f"{plugin}: --{name} must be true or false, not {text!r}")
+            raise InvalidFlag(f"{plugin}: --{name} must be true or false, not {text!r}")
         return text.lower() in ("true", "1")
     if isinstance(like, int):
         if not (text.isascii() and text.isdigit() and 0 < int(text) < 65536):
-            raise FlagMistaken(f"{plugin}: --{name} must be a number from 1 to 65535, not {text!r}")
+            raise InvalidFlag(f"{plugin}: --{name} must be a number from 1 to 65535, not {text!r}")
         return int(text)
     return text

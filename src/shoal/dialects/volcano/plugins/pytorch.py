@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from shoal.dialects.volcano.plugins.pods import Place, add_env, open_port, plain
+from shoal.dialects.volcano.plugins.pods import PluginPod, add_env, open_port, plain
 from shoal.kube.objects import Obj
 
 FLAGS: dict[str, Any] = {
@@ -18,7 +18,7 @@ FLAGS: dict[str, Any] = {
 PORT = "pytorchjob-port"
 
 
-def dress(pod: Obj, place: Place, flags: dict[str, Any]) -> None:
+def dress(pod: Obj, place: PluginPod, flags: dict[str, Any]) -> None:
     spec, name = place.scene.spec, place.task.name
     if name not in (flags["master"], flags["worker"]):
         return
@@ -31,13 +31,13 @@ def dress(pod: Obj, place: Place, flags: dict[str, Any]) -> None:
     rank = place.index if is_master else place.index + sizes.get(flags["master"], 0)
     open_port(pod, PORT, flags["port"])
     if flags["wait-master-enabled"] and not is_master:
-        first = [_waiting(address, flags)]
+        first = [_wait_container(address, flags)]
         pod["spec"]["initContainers"] = [*first, *(pod["spec"].get("initContainers") or ())]
     values = plain(MASTER_ADDR=address, MASTER_PORT=flags["port"], WORLD_SIZE=world, RANK=rank)
     add_env(pod, values, init=False)
 
 
-def _waiting(address: str, flags: dict[str, Any]) -> Obj:
+def _wait_container(address: str, flags: dict[str, Any]) -> Obj:
     """Knocks at the master's door until somebody opens, as often as there are seconds to wait."""
     knock = f"nc -z -w 1 {address} {flags['port']}"
     script = f"for try in $(seq {flags['wait-master-timeout']}); do {knock} && exit 0; sleep 1; done; exit 1"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from shoal.dialects.volcano import names
-from shoal.dialects.volcano.plugins.pods import Place, Scene, containers, open_port
+from shoal.dialects.volcano.plugins.pods import PluginJob, PluginPod, containers, open_port
 from shoal.kube.objects import Obj
 
 FLAGS: dict[str, Any] = {
@@ -24,7 +24,7 @@ def service_name(job: str) -> str:
     return f"{job}-head-svc"
 
 
-def dress(pod: Obj, place: Place, flags: dict[str, Any]) -> None:
+def dress(pod: Obj, place: PluginPod, flags: dict[str, Any]) -> None:
     if place.task.name == flags["head"]:
         words = [
             f"ray start --head --block --port={flags['port']} --dashboard-host=0.0.0.0",
@@ -46,7 +46,7 @@ def _command(pod: Obj, name: str, words: str) -> None:
             container["command"], container["args"] = ["sh", "-c", words], []
 
 
-def service(scene: Scene, flags: dict[str, Any]) -> Obj:
+def service(scene: PluginJob, flags: dict[str, Any]) -> Obj:
     ports = [{"name": name, "port": flags[flag], "protocol": "TCP"} for name, flag in _PORTS.items()]
     selector = {names.JOB_NAME: scene.job, names.JOB_NAMESPACE: scene.namespace, names.TASK_SPEC: flags["head"]}
     return {"spec": {"selector": selector, "ports": ports}}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 from typing import Any
 
-from shoal.dialects.volcano.plugins.pods import Place, Scene, mount
+from shoal.dialects.volcano.plugins.pods import PluginJob, PluginPod, mount
 from shoal.kube.objects import Obj
 
 FLAGS: dict[str, Any] = {
@@ -27,7 +27,7 @@ def secret_name(job: str) -> str:
     return f"{job}-ssh"
 
 
-def dress(pod: Obj, place: Place, flags: dict[str, Any]) -> None:
+def dress(pod: Obj, place: PluginPod, flags: dict[str, Any]) -> None:
     name, folder = secret_name(place.scene.job), flags["ssh-key-file-path"].rstrip("/")
     mode = 0o600 if folder == ROOTS else 0o644  # somebody else than root could not read their own key
     items = [{"key": file, "path": f".ssh/{file}"} for file in _FILES]
@@ -35,18 +35,18 @@ def dress(pod: Obj, place: Place, flags: dict[str, Any]) -> None:
     mount(pod, volume, [{"name": name, "mountPath": f"{folder}/{file}", "subPath": f".ssh/{file}"} for file in _FILES])
 
 
-def secret(scene: Scene, flags: dict[str, Any], *, is_new: bool) -> Obj:
+def secret(scene: PluginJob, flags: dict[str, Any], *, is_new: bool) -> Obj:
     """Its data; without the key where there is one."""
     files = {"config": config(scene, flags["ssh-port"])}
     if is_new:
         private, public = flags["ssh-private-key"], flags["ssh-public-key"]
         if not private:
-            private, public = _drawn()
+            private, public = _generate_keys()
         files |= {"id_rsa": private, "id_rsa.pub": public, "authorized_keys": public}
     return {"type": "Opaque", "data": {name: base64.b64encode(text.encode()).decode() for name, text in files.items()}}
 
 
-def config(scene: Scene, port: int) -> str:
+def config(scene: PluginJob, port: int) -> str:
     """A block per pod: nobody knows these hosts yet, so nobody asks who they are."""
     lines = ["StrictHostKeyChecking no", "UserKnownHostsFile /dev/null"]
     for task in scene.spec.tasks:
@@ -56,7 +56,7 @@ def config(scene: Scene, port: int) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _drawn() -> tuple[str, str]:
+def _generate_keys() -> tuple[str, str]:
     from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.asymmetric import rsa
 

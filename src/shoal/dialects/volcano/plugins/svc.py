@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from shoal.dialects.volcano import names
-from shoal.dialects.volcano.plugins.pods import Place, Scene, add_env, mount
-from shoal.dialects.volcano.spec import Task
+from shoal.dialects.volcano.plugins.pods import PluginJob, PluginPod, add_env, mount
+from shoal.dialects.volcano.spec import TaskSpec
 from shoal.kube.objects import Obj
 
 FLAGS: dict[str, Any] = {
@@ -26,7 +26,7 @@ def config_name(job: str) -> str:
     return f"{job}-svc"
 
 
-def dress(pod: Obj, place: Place, flags: dict[str, Any]) -> None:
+def dress(pod: Obj, place: PluginPod, flags: dict[str, Any]) -> None:
     spec, job = pod["spec"], place.scene.job
     spec.setdefault("hostname", names.pod_name(job, place.task.name, place.index))
     spec.setdefault("subdomain", job)
@@ -40,7 +40,7 @@ def _variable(job: str, key: str) -> Obj:
     return {"name": key, "valueFrom": {"configMapKeyRef": {"name": config_name(job), "key": key}}}
 
 
-def keys(scene: Scene) -> list[str]:
+def keys(scene: PluginJob) -> list[str]:
     """The names of the variables. Asked for every pod, so that no list is made for it."""
     found: list[str] = []
     for task in scene.spec.tasks:
@@ -50,7 +50,7 @@ def keys(scene: Scene) -> list[str]:
     return found
 
 
-def variables(scene: Scene) -> dict[str, str]:
+def variables(scene: PluginJob) -> dict[str, str]:
     """VC_<TASK>_HOSTS and VC_<TASK>_NUM of every task; without the lists nobody could start a process with."""
     found: dict[str, str] = {}
     for task in scene.spec.tasks:
@@ -61,20 +61,20 @@ def variables(scene: Scene) -> dict[str, str]:
     return found
 
 
-def fits_a_variable(scene: Scene, task: Task) -> bool:
+def fits_a_variable(scene: PluginJob, task: TaskSpec) -> bool:
     """Whether the hosts of a task, with commas between them, can be handed to a process; the longest stands for all."""
     longest = names.pod_name(scene.job, task.name, max(task.replicas - 1, 0))
     subdomain = (task.template.get("spec") or {}).get("subdomain") or scene.job
     return (len(longest) + len(subdomain) + 2) * task.replicas <= LONGEST_VARIABLE
 
 
-def config(scene: Scene) -> Obj:
+def config(scene: PluginJob) -> Obj:
     """The data of the ConfigMap: a file per task, and the variables."""
     files = {f"{task.name.replace('-', '_')}.host": "\n".join(scene.hosts(task)) for task in scene.spec.tasks}
     return {"data": {**files, **variables(scene)}}
 
 
-def service(scene: Scene, flags: dict[str, Any]) -> Obj:
+def service(scene: PluginJob, flags: dict[str, Any]) -> Obj:
     """Headless: a name per pod. Kubernetes wants a port of every Service; nobody listens there."""
     return {
         "spec": {
@@ -86,5 +86,5 @@ def service(scene: Scene, flags: dict[str, Any]) -> Obj:
     }
 
 
-def selector(scene: Scene) -> dict[str, str]:
+def selector(scene: PluginJob) -> dict[str, str]:
     return {names.JOB_NAME: scene.job, names.JOB_NAMESPACE: scene.namespace}

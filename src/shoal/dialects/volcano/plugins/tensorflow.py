@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from shoal.dialects.volcano.plugins.pods import Place, add_env, open_port, plain
+from shoal.dialects.volcano.plugins.pods import PluginPod, add_env, open_port, plain
 from shoal.kube.objects import Obj
 
 FLAGS: dict[str, Any] = {
@@ -18,7 +18,7 @@ FLAGS: dict[str, Any] = {
 ROLES = ("ps", "worker", "chief", "evaluator")
 
 
-def dress(pod: Obj, place: Place, flags: dict[str, Any]) -> None:
+def dress(pod: Obj, place: PluginPod, flags: dict[str, Any]) -> None:
     tasks = place.scene.spec.tasks
     if len(tasks) == 1 and tasks[0].replicas == 1:
         return  # nobody to speak with
