@@ -12,7 +12,7 @@ import re
 from collections import deque
 from dataclasses import dataclass, replace
 
-MOST_CHARACTERS = 4096  # of a line that are searched, from its end: bounds the time spent on any line
+MAX_CHARACTERS = 4096  # of a line that are searched, from its end: bounds the time spent on any line
 
 # No expression may take more than linear time, since any program can print any line: repetitions that
 # can match the same text in several ways are bounded, and a run of characters is entered at its first one alone.
@@ -33,7 +33,7 @@ _CONTROL = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")  # moves of the cursor and c
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class TrainingProgress:
     """How far a task is, in the words of its log."""
 
     step: str = ""
@@ -41,9 +41,9 @@ class Pace:
     step_seconds: float | None = None
 
 
-def pace_in(line: str, before: Pace) -> Pace:
+def progress_in(line: str, before: TrainingProgress) -> TrainingProgress:
     """What a log line says of step, loss and step time; what it does not say stays."""
-    text = _CONTROL.sub("", line[-MOST_CHARACTERS:])
+    text = _CONTROL.sub("", line[-MAX_CHARACTERS:])
     step, loss, seconds = _step(text), _last(_LOSS, text), _step_seconds(text)
     if step:
         before = replace(before, step=step)

@@ -30,7 +30,7 @@ class Logger:
         self._logger.exception(event, extra={_FIELDS: fields})
 
 
-def _said(record: logging.LogRecord) -> dict[str, object]:
+def _entry_fields(record: logging.LogRecord) -> dict[str, object]:
     return {
         "timestamp": datetime.fromtimestamp(record.created, UTC).isoformat().replace("+00:00", "Z"),
         "level": record.levelname.lower(),
@@ -44,7 +44,7 @@ class KeyValues(logging.Formatter):
     """`timestamp='…' level='info' logger='…' event='…' key=value …`, also for records of other people's loggers."""
 
     def format(self, record: logging.LogRecord) -> str:
-        pairs = _said(record)
+        pairs = _entry_fields(record)
         line = " ".join(f"{key}={value!r}" for key, value in pairs.items())
         return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
 
@@ -53,7 +53,7 @@ class JsonLines(logging.Formatter):
     """One JSON object per record, its fields beside the time, level, logger and event; for programs that read logs."""
 
     def format(self, record: logging.LogRecord) -> str:
-        said = _said(record)
+        entry = _entry_fields(record)
         if record.exc_info:
-            said["trace"] = self.formatException(record.exc_info)
-        return json.dumps(said, default=str)
+            entry["trace"] = self.formatException(record.exc_info)
+        return json.dumps(entry, default=str)

@@ -32,7 +32,7 @@ from shoal.kube import kinds
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import LEASE, POD, SECRET, SERVICE_ACCOUNT, Kind
 from shoal.kube.objects import Obj
-from shoal.node.pod_user import own_user
+from shoal.node.pod_user import user_of_namespace
 
 __all__ = ["kubernetes_plane"]
 pytestmark = [pytest.mark.kubernetes, pytest.mark.processes]
@@ -135,7 +135,7 @@ async def test_a_pod_gets_no_file_and_no_memory_of_the_agent(
                 said = await log_of(mallory, namespace, "thief")
         finally:
             process.stop()
-    own = own_user(namespace)
+    own = user_of_namespace(namespace)
     user = {"root": f"{own} {own}", "root that allows root": "0 0", "an ordinary user": "65534 65534"}[kind]
     assert said == [f"user {user} NoNewPrivs: 1", "end"]
 

@@ -17,7 +17,7 @@ import pytest
 from kit.frameworks import framework, role
 from kit.native_world import replica_set
 from kit.volcano_jobs import task, vcjob
-from shoal.cli.job_lookup import Found
+from shoal.cli.job_lookup import FoundJob
 from shoal.cli.job_table import job_row
 from shoal.dialects.dialect import Dialect
 from shoal.dialects.framework import DIALECT as FRAMEWORK
@@ -92,7 +92,7 @@ def test_02_a_forged_state_is_refused_before_it_is_unfolded(name: str):
     dialect: Dialect = FRAMEWORK if "taskRoles" in manifest["spec"] else VOLCANO
 
     assert read_with_little_memory(manifest) == "LedgerUnreadable"
-    assert "unreadable" in job_row(Found(manifest, dialect), datetime.now(UTC))
+    assert "unreadable" in job_row(FoundJob(manifest, dialect), datetime.now(UTC))
 
 
 def test_02_the_state_of_another_job_is_not_unfolded():
@@ -179,7 +179,7 @@ def with_little_memory(program: str, given: Obj) -> str:
 
 _READER = """
 import json, sys
-from shoal.dialects.dialect import LedgerUnreadable
+from shoal.dialects.dialect import StateUnreadable
 from shoal.dialects.framework import DIALECT as FRAMEWORK
 from shoal.dialects.volcano import DIALECT as VOLCANO
 manifest = json.load(sys.stdin)
@@ -187,7 +187,7 @@ dialect = FRAMEWORK if "taskRoles" in manifest["spec"] else VOLCANO
 try:
     dialect.restore(manifest)
     print("read")
-except LedgerUnreadable:
+except StateUnreadable:
     print("LedgerUnreadable")
 """
 
@@ -203,7 +203,7 @@ manifest, pods = given["manifest"], given["pods"]
 dialects = {"taskRoles": FRAMEWORK, "tasks": VOLCANO, "selector": replica_sets.DIALECT}
 (dialect,) = [each for key, each in dialects.items() if key in manifest["spec"]]
 job = dialect.read(manifest, dialect.settings(None))
-observed = Observed(tuple(dialect.body(pod, manifest) for pod in pods))
+observed = Observed(tuple(dialect.observe_pod(pod, manifest) for pod in pods))
 step = advance(job, dialect.restore(manifest), observed, datetime(2030, 1, 1, 0, 1, tzinfo=UTC))
 print(sum(not task.dropped for role in step.state.roles for task in role.tasks), "tasks")
 """

@@ -91,7 +91,7 @@ def test_03_the_schema_has_the_same_limit(dialect: Dialect):
     assert any(f".sum() <= {LARGEST}" in rule for rule in rules)
 
 
-async def test_03_a_giant_replicaset_makes_no_pod_and_says_why():
+async def test_03_a_giant_replicaset_creates_no_pod_and_reports_why():
     async with SimulatedReplicaSets() as world:
         world.machinery.admissions.clear()  # as on a server that accepted it before there was a limit
         await world.submit(replica_set("giant", MOST))
@@ -115,7 +115,7 @@ def state_writes_once_pods_are_there(world: World, subresource: str) -> Callable
 
 
 @pytest.mark.parametrize("name", TOO_LARGE)
-async def test_03_a_framework_whose_state_is_too_large_ends_and_says_why(name: str):
+async def test_03_a_framework_whose_state_is_too_large_fails_with_a_reason(name: str):
     async with SimulatedWorld() as world:
         world.lives[-1].faults.fail(state_writes_once_pods_are_there(world, "status"), TOO_LARGE[name], times=1)
         await world.submit(fw("giant", role("worker", 2, fate=runs()), retry=(True, -2)))
@@ -129,7 +129,7 @@ async def test_03_a_framework_whose_state_is_too_large_ends_and_says_why(name: s
         assert [event["message"] for event in events if event["reason"] == "StateTooLarge"] != []
 
 
-async def test_03_a_volcano_job_whose_state_is_too_large_ends_and_says_why():
+async def test_03_a_volcano_job_whose_state_is_too_large_fails_with_a_reason():
     async with SimulatedVolcano() as world:
         world.lives[-1].faults.fail(state_writes_once_pods_are_there(world, ""), TOO_LARGE["413"], times=1)
         await world.submit(vcjob("giant", task(replicas=2, fate=runs())))

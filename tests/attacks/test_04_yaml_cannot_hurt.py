@@ -91,7 +91,7 @@ def test_text_that_looks_like_something_else_stays_text_in_both_directions() -> 
     assert request_body.decode_yaml(yaml_codec.encode(written).encode()).value == written
 
 
-def test_what_a_mapping_says_itself_wins_over_what_it_merges() -> None:
+def test_keys_of_a_mapping_override_merged_keys() -> None:
     text = b"one: &one {a: 1, b: 1}\ntwo: &two {a: 2, c: 2}\nall: {c: 3, <<: [*one, *two]}"
     assert request_body.decode_yaml(text).value["all"] == {"a": 1, "b": 1, "c": 3}
 

@@ -14,18 +14,18 @@ import pytest
 
 from kit.eventually import answer_becomes
 from kit.sandboxes import Place, Pod, opened
-from shoal.node.host_checks import what_is_allowed
+from shoal.node.host_checks import probe_host
 from shoal.node.sandbox import egress_outside, fault_log, network_client, network_process
 from shoal.node.sandbox.connection_limits import CONNECTIONS_PER_POD
-from shoal.node.sandbox.egress_inside import LEAVING_PORT, PROXY_PORT
+from shoal.node.sandbox.egress_inside import PROXY_PORT, REDIRECT_PORT
 from shoal.node.sandbox.fault_log import FaultLog
 from shoal.node.sandbox.interface import Network
 from shoal.node.sandbox.sandbox_manager import GATEWAY
-from shoal.node.sandbox.shim_client import until_gone
+from shoal.node.sandbox.shim_client import wait_gone
 
 pytestmark = [
     pytest.mark.processes,
-    pytest.mark.skipif(not what_is_allowed()["network"], reason="pods cannot have networks of their own here"),
+    pytest.mark.skipif(not probe_host()["network"], reason="pods cannot have networks of their own here"),
 ]
 
 GREET = """
@@ -113,12 +113,12 @@ async def test_a_connection_to_a_port_of_the_gateway_itself_is_reset(place: Plac
     pod = await place.pod()
     for _ in range(50):
         with pytest.raises(ConnectionResetError):
-            await heard(pod, GATEWAY, LEAVING_PORT)
+            await heard(pod, GATEWAY, REDIRECT_PORT)
 
     assert len(faults(place)) < 10
 
 
-@pytest.mark.parametrize("port", [PROXY_PORT, LEAVING_PORT, 53, 1])
+@pytest.mark.parametrize("port", [PROXY_PORT, REDIRECT_PORT, 53, 1])
 async def test_the_proxy_does_not_connect_to_the_gateway(place: Place, port: int) -> None:
     pod = await place.pod()
     answer = await tunnel(pod, f"{GATEWAY}:{port}")
@@ -137,7 +137,7 @@ async def test_services_that_lead_to_services_reset_and_the_others_go_on(
         itself: (itself,),
         there: (back,),
         back: (there,),
-        mixed: (itself, (GATEWAY, LEAVING_PORT), (good.ip, 9000)),
+        mixed: (itself, (GATEWAY, REDIRECT_PORT), (good.ip, 9000)),
     }
     await place.keepers.serve(table)
     await place.keepers.serve(table)
@@ -241,11 +241,11 @@ def test_a_name_of_the_machine_is_not_given_to_another_proxy_which_may_run_there
     monkeypatch.setattr(egress_outside, "HOSTS_FILE", str(hosts))
     names = ["workbench", "WORKBENCH.", "workbench.lab", "six", "other", "odd", "unknown"]
 
-    assert [name for name in names if egress_outside.means_this_machine(name)] == names[:4]
+    assert [name for name in names if egress_outside.is_loopback_name(name)] == names[:4]
 
 
 @pytest.mark.parametrize("host", ["a" * 70 + ".example", "a..b", "x" * 300])
-async def test_a_host_that_is_no_name_is_answered_in_words(place: Place, host: str) -> None:
+async def test_an_invalid_host_name_gets_an_error_message(place: Place, host: str) -> None:
     pod = await place.pod()
     answer = await tunnel(pod, f"{host}:80")
 
@@ -304,14 +304,14 @@ async def test_a_network_process_that_does_not_answer_is_replaced(
         client = await place.pod("client")
         service = (place.service_address(1), 80)
         await place.keepers.serve({service: ((good.ip, 9000),)})
-        hung = place.keepers.fabric.pid
+        hung = place.keepers.network_client.pid
         monkeypatch.setattr(network_client, "ANSWER_SECONDS", 0.5)
         os.kill(hung if which == "network process" else child_of(hung), signal.SIGSTOP)
-        await until_gone([hung])
+        await wait_gone([hung])
         monkeypatch.setattr(network_client, "ANSWER_SECONDS", 999)
         await place.keepers.serve({service: ((good.ip, 9000),)})
 
-        assert place.keepers.fabric.pid != hung
+        assert place.keepers.network_client.pid != hung
         assert await heard(client, *service) == b"hello"
 
 

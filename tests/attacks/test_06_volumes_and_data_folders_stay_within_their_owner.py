@@ -17,17 +17,17 @@ from kit.shoal_command import shoal
 from shoal.cluster.embedded import EmbeddedCluster
 from shoal.kube.kinds import POD
 from shoal.kube.objects import Obj
-from shoal.local.data_dir import DataFolder, NotUsable
+from shoal.local.data_dir import DataFolder, FolderUnusable
 from shoal.node import volumes
 from shoal.node.checkpoint import PodFolder
-from shoal.node.environment import Surroundings
-from shoal.node.host_checks import what_is_allowed
-from shoal.node.pod_references import NotThere
+from shoal.node.environment import EnvContext
+from shoal.node.host_checks import probe_host
+from shoal.node.pod_references import ReferenceMissing
 from shoal.node.sandbox.interface import Exited, Mount, Network
-from shoal.node.volumes import Prepared, mounts_for, prepare
+from shoal.node.volumes import PreparedVolume, mounts_for, prepare
 
 STRANGER = 1234
-needs_mounts = pytest.mark.skipif(not what_is_allowed()["mounts"], reason="this machine allows no private mounts")
+needs_mounts = pytest.mark.skipif(not probe_host()["mounts"], reason="this machine allows no private mounts")
 needs_root = pytest.mark.skipif(os.getuid() != 0, reason="only root can make what belongs to another user")
 
 
@@ -55,7 +55,7 @@ async def place(tmp_path: Path) -> AsyncIterator[Place]:
 
 def mounted(volume: Path, part: str, *, read_only: bool = False) -> tuple[Mount, ...]:
     holder = container("a", volumeMounts=[{"name": "v", "mountPath": "/a", "subPath": part}])
-    return mounts_for(holder, {"v": Prepared(volume, read_only=read_only)}, {})
+    return mounts_for(holder, {"v": PreparedVolume(volume, read_only=read_only)}, {})
 
 
 # subPath
@@ -77,7 +77,7 @@ def test_nothing_is_made_through_a_link_that_leads_out_of_the_volume(
 ) -> None:
     (volume / "inner").mkdir()
     (volume / "out").symlink_to(link(volume, elsewhere))
-    with pytest.raises(NotThere, match="subPath"):
+    with pytest.raises(ReferenceMissing, match="subPath"):
         mounted(volume, part)
 
     assert [path.name for path in elsewhere.iterdir()] == ["secret"]
@@ -93,7 +93,7 @@ def test_a_part_is_made_with_the_mode_of_its_volume(volume: Path) -> None:
 
 
 def test_a_part_of_a_read_only_volume_is_not_made(volume: Path) -> None:
-    with pytest.raises(NotThere, match="subPath a does not exist"):
+    with pytest.raises(ReferenceMissing, match="subPath a does not exist"):
         mounted(volume, "a", read_only=True)
 
     assert list(volume.iterdir()) == []
@@ -154,7 +154,7 @@ def shared() -> Iterator[tuple[Obj, str]]:
         path.unlink() if path.is_symlink() else volumes.shutil.rmtree(path)
 
 
-AROUND = Surroundings("n1", "192.0.2.1", "10.77.1.4", "p")
+AROUND = EnvContext("n1", "192.0.2.1", "10.77.1.4", "p")
 
 
 def test_shared_memory_of_a_pod_lies_in_a_folder_that_only_its_owner_enters(
@@ -168,7 +168,7 @@ def test_shared_memory_of_a_pod_lies_in_a_folder_that_only_its_owner_enters(
     assert prepared.path != top
     assert stat.S_IMODE(top.stat().st_mode) == 0o700
     assert stat.S_IMODE(prepared.path.stat().st_mode) == 0o777
-    volumes.forget(uid)
+    volumes.remove(uid)
     assert not top.exists()
 
 
@@ -187,7 +187,7 @@ def test_shared_memory_that_another_user_prepared_is_refused(
             os.chown(path, STRANGER, STRANGER)
         else:
             pytest.skip("only root can make what belongs to another user")
-    with pytest.raises((NotThere, OSError)):
+    with pytest.raises((ReferenceMissing, OSError)):
         prepare(made, PodFolder(tmp_path), AROUND)
 
     assert stat.S_IMODE(elsewhere.stat().st_mode) == 0o750
@@ -199,7 +199,7 @@ def test_shared_memory_that_another_user_prepared_is_refused(
 def cluster_folder(path: Path) -> DataFolder:
     data = DataFolder(path)
     data.make()
-    with data.held():
+    with data.locked():
         data.token()
     data.store.touch()
     data.kubeconfig.touch()
@@ -211,7 +211,7 @@ def cluster_folder(path: Path) -> DataFolder:
 def test_a_data_folder_with_a_part_of_another_user_is_refused(tmp_path: Path, name: str) -> None:
     data = cluster_folder(tmp_path / "data")
     os.chown(data.path / name, STRANGER, STRANGER)
-    with pytest.raises(NotUsable, match=f"belongs to user {STRANGER}"):
+    with pytest.raises(FolderUnusable, match=f"belongs to user {STRANGER}"):
         data.make()
 
 
@@ -222,7 +222,7 @@ def test_a_link_of_another_user_in_a_data_folder_is_refused(tmp_path: Path, else
     (data.path / name).unlink()
     (data.path / name).symlink_to(elsewhere / "secret")
     os.chown(data.path / name, STRANGER, STRANGER, follow_symlinks=False)
-    with pytest.raises(NotUsable, match=f"belongs to user {STRANGER}"):
+    with pytest.raises(FolderUnusable, match=f"belongs to user {STRANGER}"):
         data.make()
 
     assert (elsewhere / "secret").read_text() == "secret\n"

@@ -20,17 +20,17 @@ from shoal.kube.validation.env import FIELD_PATHS, field_reference
 from shoal.node.environment import (
     MAX_CHARACTERS,
     MAX_TEXT_CHARACTERS,
-    Surroundings,
+    EnvContext,
     command_line,
-    declared,
+    declared_variables,
     expand,
     unknown_names,
 )
-from shoal.node.pod_references import Lookup, NotThere
+from shoal.node.pod_references import Lookup, ReferenceMissing
 from shoal.node.volume_files import files_of
 
 COUNT = 1_000_000
-AROUND = Surroundings("n1", "192.0.2.1", "10.77.1.4", "p")
+AROUND = EnvContext("n1", "192.0.2.1", "10.77.1.4", "p")
 
 
 def problems_of_path(path: str) -> list[Any]:
@@ -70,19 +70,21 @@ def doubled(times: int) -> list[Obj]:
     return [{"name": "V0", "value": "x"}, *steps]
 
 
-def variables_of(holder: Obj, around: Surroundings = AROUND) -> dict[str, str]:
-    return declared(stored(pod("p", holder)), holder, around)
+def variables_of(holder: Obj, env_context: EnvContext = AROUND) -> dict[str, str]:
+    return declared_variables(stored(pod("p", holder)), holder, env_context)
 
 
 def test_variables_that_double_end_in_words() -> None:
     assert len(variables_of(container("main", env=doubled(17)))["V17"]) == MAX_TEXT_CHARACTERS
-    with pytest.raises(NotThere, match=f"expands to more than {MAX_TEXT_CHARACTERS} characters"):
+    with pytest.raises(ReferenceMissing, match=f"expands to more than {MAX_TEXT_CHARACTERS} characters"):
         variables_of(container("main", env=doubled(60)))
 
 
 def test_variables_are_bounded_together() -> None:
     many = [{"name": f"W{number}", "value": "$(V16)"} for number in range(1000)]
-    with pytest.raises(NotThere, match=f"the variables of the container have more than {MAX_CHARACTERS} characters"):
+    with pytest.raises(
+        ReferenceMissing, match=f"the variables of the container have more than {MAX_CHARACTERS} characters"
+    ):
         variables_of(container("main", env=[*doubled(16), *many]))
 
 
@@ -97,43 +99,47 @@ class Counted(Lookup):
 
 
 @pytest.fixture
-def around(monkeypatch: pytest.MonkeyPatch) -> Surroundings:
+def env_context(monkeypatch: pytest.MonkeyPatch) -> EnvContext:
     monkeypatch.setattr(Counted, "decoded", 0)
-    return Surroundings("n1", "192.0.2.1", "10.77.1.4", "p", lookup=Counted())
+    return EnvContext("n1", "192.0.2.1", "10.77.1.4", "p", lookup=Counted())
 
 
 @pytest.mark.parametrize("prefix", ["P", " "], ids=["variables", "no variables"])
-def test_variables_of_the_same_map_under_many_prefixes_are_bounded_together(around: Surroundings, prefix: str) -> None:
+def test_variables_of_the_same_map_under_many_prefixes_are_bounded_together(
+    env_context: EnvContext, prefix: str
+) -> None:
     sources = [{"prefix": f"{prefix}{number}", "configMapRef": {"name": "m"}} for number in range(1000)]
-    with pytest.raises(NotThere, match="the variables of the container have more than"):
-        variables_of(container("main", envFrom=sources), around)
+    with pytest.raises(ReferenceMissing, match="the variables of the container have more than"):
+        variables_of(container("main", envFrom=sources), env_context)
 
     assert Counted.decoded == 1
 
 
-def test_many_references_to_a_map_decode_it_once(around: Surroundings) -> None:
+def test_many_references_to_a_map_decode_it_once(env_context: EnvContext) -> None:
     absent = {"configMapKeyRef": {"name": "m", "key": "b", "optional": True}}
     env = [{"name": f"V{number}", "valueFrom": absent} for number in range(1000)]
 
-    assert (variables_of(container("main", env=env), around), Counted.decoded) == ({}, 1)
+    assert (variables_of(container("main", env=env), env_context), Counted.decoded) == ({}, 1)
 
 
-def test_many_files_of_a_map_or_of_annotations_share_its_content(around: Surroundings) -> None:
+def test_many_files_of_a_map_or_of_annotations_share_its_content(env_context: EnvContext) -> None:
     made = stored(pod("p", container("main")))
     made["metadata"]["annotations"] = {"a": "x"}
     shown = {"fieldRef": {"fieldPath": "metadata.annotations"}}
     sources = [{"configMap": {"name": "m", "items": [{"key": "a", "path": f"m{n}"}]}} for n in range(1000)]
     sources += [{"downwardAPI": {"items": [{**shown, "path": f"a{n}"}]}} for n in range(1000)]
-    files = files_of(made, {"name": "v", "projected": {"sources": sources}}, around)
+    files = files_of(made, {"name": "v", "projected": {"sources": sources}}, env_context)
 
     assert (len(files), Counted.decoded, len({id(file.data) for file in files.values()})) == (2000, 1, 2)
 
 
 def test_arguments_are_bounded_together() -> None:
-    with pytest.raises(NotThere, match=f"the arguments of the container have more than {MAX_CHARACTERS} characters"):
+    with pytest.raises(
+        ReferenceMissing, match=f"the arguments of the container have more than {MAX_CHARACTERS} characters"
+    ):
         command_line({"command": ["$(V)"] * COUNT}, [], {"V": "x" * MAX_TEXT_CHARACTERS})
 
 
 def test_one_argument_is_bounded() -> None:
-    with pytest.raises(NotThere, match="no argument and no variable of a process can be longer"):
+    with pytest.raises(ReferenceMissing, match="no argument and no variable of a process can be longer"):
         command_line({"command": ["$(V)" * COUNT]}, [], {"V": "x" * COUNT})

@@ -17,7 +17,7 @@ from shoal.local.config import load
 from shoal.node import host_checks
 from shoal.node.host_checks import Finding
 from shoal.node.sandbox import cgroups
-from shoal.node.sandbox.cgroups import Group, Limits
+from shoal.node.sandbox.cgroups import Cgroup, Limits
 from shoal.node.sandbox.interface import Network
 
 pytestmark = pytest.mark.processes
@@ -110,11 +110,11 @@ async def test_a_command_beside_a_container_counts_as_its_pod(limited: Place) ->
 
 
 @needs_pids
-async def test_a_pod_is_limited_to_a_quarter_of_what_the_machine_holds_unless_told_otherwise(place: Place) -> None:
+async def test_pids_of_a_pod_are_limited_to_a_quarter_of_the_machine_by_default(place: Place) -> None:
     pod = await place.pod()
     await pod.shell("exec sleep 999")
 
-    assert read(folder("pids", place, pod.sandbox.spec.id, "pids.max")) == str(cgroups.usual_pids_limit())
+    assert read(folder("pids", place, pod.sandbox.spec.id, "pids.max")) == str(cgroups.default_pids_limit())
 
 
 @needs_pids
@@ -170,8 +170,8 @@ def test_the_second_version_limits_processes_per_pod_and_the_rest_per_process(
     monkeypatch.setattr(
         cgroups, "_write", lambda path, text: written.append((str(Path(path).relative_to(tmp_path)), text))
     )
-    place = cgroups.Place(2, dict.fromkeys(cgroups.CONTROLLERS, str(tmp_path)))
-    group = Group(place, "c", "p", "main.0", Limits(memory_bytes=1 << 30, cpu_milli=5, pids=100))
+    place = cgroups.CgroupRoot(2, dict.fromkeys(cgroups.CONTROLLERS, str(tmp_path)))
+    group = Cgroup(place, "c", "p", "main.0", Limits(memory_bytes=1 << 30, cpu_milli=5, pids=100))
     group.make()
     group.enter()
     group.remove()
@@ -193,10 +193,10 @@ def test_the_second_version_limits_processes_per_pod_and_the_rest_per_process(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_is_not_enforced_is_said_with_what_it_costs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_limits_that_are_not_enforced_are_reported_with_their_cost(monkeypatch: pytest.MonkeyPatch) -> None:
     words = {"memory": "memory control groups below /x", "cpu": "/x does not hand cpu on", "pids": "none here"}
-    monkeypatch.setattr(cgroups, "find", lambda: (cgroups.Place(2, {"memory": "/x"}), words))
-    found = {finding.name: finding for finding in host_checks.survey()}
+    monkeypatch.setattr(cgroups, "find", lambda: (cgroups.CgroupRoot(2, {"memory": "/x"}), words))
+    found = {finding.name: finding for finding in host_checks.run_checks()}
 
     assert [found[name] for name in ("memory limits", "cpu limits", "process limits")] == [
         Finding("memory limits", True, "memory control groups below /x"),

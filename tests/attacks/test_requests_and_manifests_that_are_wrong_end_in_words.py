@@ -26,7 +26,7 @@ def limit() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
-def test_wrong_requests_and_manifests_end_in_words() -> None:
+def test_wrong_requests_and_manifests_get_an_error_message() -> None:
     print(f"SHOAL_FUZZ_SEED={SEED} SHOAL_FUZZ_ROUNDS={ROUNDS}")
     ended = subprocess.run(
         [sys.executable, "-m", "kit.fuzzing", SEED, ROUNDS],

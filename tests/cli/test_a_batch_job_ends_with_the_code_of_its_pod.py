@@ -12,7 +12,7 @@ import yaml
 from kit.native_world import SimulatedJobs, job
 from kit.pod_behavior import exits, runs
 from kit.scenario import NAMESPACE
-from shoal.cli.job_lookup import Found
+from shoal.cli.job_lookup import FoundJob
 from shoal.cli.job_table import JOB_COLUMNS, exit_code_of, job_row
 from shoal.cli.reasons import why_ended
 from shoal.dialects.native.batch_job import DIALECT
@@ -28,7 +28,7 @@ OUT_OF_PATIENCE = "Job has reached the specified backoff limit (BackoffLimitExce
 async def ended(world: SimulatedJobs, name: str = "a") -> tuple[int, str]:
     """The exit code, which the table shows too, and the sentence beside it."""
     await world.ended(name)
-    found = Found(await world.user.get(JOB, name, NAMESPACE), DIALECT)
+    found = FoundJob(await world.user.get(JOB, name, NAMESPACE), DIALECT)
     code, outcome = exit_code_of(found.state), found.state.run.outcome
     assert outcome is not None
     assert job_row(found, world.cluster.clock.now())[JOB_COLUMNS.index("CODE")] == str(code)
@@ -75,7 +75,7 @@ async def test_the_code_is_that_of_the_pod_that_failed_last(manifest: Obj, code:
         assert await ended(world) == (code, why)
 
 
-async def test_a_pod_that_left_no_code_is_said_to_have_none() -> None:
+async def test_a_pod_without_an_exit_code_is_reported_without_one() -> None:
     async with SimulatedJobs(0) as world:
         await world.submit(job("a", runs(), backoffLimit=0))
         await world.ready("a", 1)

@@ -318,7 +318,7 @@ def test_a_cluster_that_serves_its_jobs_itself(command: str, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("command", FEW)
-def test_nobody_answers(command: str, tmp_path: Path) -> None:
+def test_a_cluster_that_does_not_respond_is_reported(command: str, tmp_path: Path) -> None:
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))  # taken, and nobody listens
         url = f"https://127.0.0.1:{held.getsockname()[1]}"

@@ -7,13 +7,13 @@ from datetime import UTC, datetime
 
 import pytest
 
-from shoal.cli.feasibility import Fit, Misfit, fit_of_group, fit_of_pod, misfit
+from shoal.cli.feasibility import FitResult, Unschedulable, find_unschedulable, fit_of_group, fit_of_pod
 from shoal.engine import Intent, JobState, RoleState, Run, Stage, Stamps, TaskState
 from shoal.kube.objects import Obj
 
 BEGUN = Stamps(started=datetime(2030, 1, 1, tzinfo=UTC))
-PLACED, WAITS = Fit("a-0", is_placed=True), Fit("a-0")
-LARGE, ALSO, GANG = Fit("b-0", why="needs 3"), Fit("b-1", why="needs 4"), Fit(why="needs 6")
+PLACED, WAITS = FitResult("a-0", is_placed=True), FitResult("a-0")
+LARGE, ALSO, GANG = FitResult("b-0", why="needs 3"), FitResult("b-1", why="needs 4"), FitResult(why="needs 6")
 LATER = replace(GANG, before=frozenset({"a"}))
 
 
@@ -24,9 +24,9 @@ def ledger(*stages: Stage, run: Run | None = None, stamps: Stamps = BEGUN) -> Jo
 
 TWO = ledger(Stage.PREPARING, Stage.PREPARING)
 ONE_DONE = ledger(Stage.DONE, Stage.PREPARING)
-PART, ALL = Misfit("b-0", "needs 3", is_all=False), Misfit("b-0", "needs 3", is_all=True)
+PART, ALL = Unschedulable("b-0", "needs 3", is_all=False), Unschedulable("b-0", "needs 3", is_all=True)
 
-CASES: dict[str, tuple[JobState, list[Fit], Misfit | None]] = {
+CASES: dict[str, tuple[JobState, list[FitResult], Unschedulable | None]] = {
     "everything fits": (TWO, [PLACED, WAITS], None),
     "another task has a place": (TWO, [LARGE, PLACED], PART),
     "of another task nobody knows yet": (TWO, [LARGE, WAITS], None),
@@ -37,19 +37,23 @@ CASES: dict[str, tuple[JobState, list[Fit], Misfit | None]] = {
     "more pods than the ledger knows of": (ledger(), [LARGE], ALL),
     "a ledger that was not seen yet": (ledger(stamps=Stamps()), [LARGE], None),
     "a run that is being closed": (ledger(Stage.DONE, Stage.PREPARING, run=Run(intent=Intent.END)), [LARGE], None),
-    "a gang that is not let in": (ledger(Stage.WAITING, Stage.WAITING), [GANG], Misfit("", "needs 6", is_all=True)),
-    "a gang with pods": (TWO, [LARGE, GANG, ALSO], Misfit("", "needs 6", is_all=True)),
+    "a gang that is not let in": (
+        ledger(Stage.WAITING, Stage.WAITING),
+        [GANG],
+        Unschedulable("", "needs 6", is_all=True),
+    ),
+    "a gang with pods": (TWO, [LARGE, GANG, ALSO], Unschedulable("", "needs 6", is_all=True)),
     "a gang whose pods nobody has told yet": (TWO, [GANG, WAITS], None),
-    "a gang while an earlier stage runs": (TWO, [PLACED, LATER], Misfit("", "needs 6", is_all=False)),
+    "a gang while an earlier stage runs": (TWO, [PLACED, LATER], Unschedulable("", "needs 6", is_all=False)),
     "a gang while an earlier stage ends": (ledger(Stage.CLOSING), [LATER], None),
-    "a gang after an earlier stage has ended": (ledger(Stage.DONE), [LATER], Misfit("", "needs 6", is_all=True)),
+    "a gang after an earlier stage has ended": (ledger(Stage.DONE), [LATER], Unschedulable("", "needs 6", is_all=True)),
 }
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_what_can_never_start(case: str) -> None:
     state, fits, expected = CASES[case]
-    assert misfit(state, fits) == expected
+    assert find_unschedulable(state, fits) == expected
 
 
 def waiting(*conditions: Obj, phase: str = "Pending", **spec: str) -> Obj:
@@ -61,12 +65,15 @@ def claim(kind: str, status: str = "True", reason: str = "TooLarge") -> Obj:
 
 
 OURS, PODS = claim("shoal.dev/TooLarge"), "pod"
-SHOWN: dict[str, tuple[Obj, Fit | None]] = {
-    "too large": (waiting(OURS), Fit(PODS, why="needs 3")),
-    "no longer": (waiting(claim("shoal.dev/TooLarge", "Unknown", "WaitsOtherwise")), Fit(PODS)),
-    "has a node by now": (waiting(OURS, nodeName="n"), Fit(PODS, is_placed=True)),
+SHOWN: dict[str, tuple[Obj, FitResult | None]] = {
+    "too large": (waiting(OURS), FitResult(PODS, why="needs 3")),
+    "no longer": (waiting(claim("shoal.dev/TooLarge", "Unknown", "WaitsOtherwise")), FitResult(PODS)),
+    "has a node by now": (waiting(OURS, nodeName="n"), FitResult(PODS, is_placed=True)),
     "has ended": (waiting(phase="Failed", nodeName="n"), None),
-    "in the words of somebody else": (waiting(claim("example.com/ModelCheck"), claim("Unschedulable")), Fit(PODS)),
+    "in the words of somebody else": (
+        waiting(claim("example.com/ModelCheck"), claim("Unschedulable")),
+        FitResult(PODS),
+    ),
 }
 
 
@@ -76,8 +83,8 @@ def test_how_a_pod_fits(case: str) -> None:
     assert fit_of_pod(pod, PODS) == expected
 
 
-GROUPS: dict[str, tuple[Obj, Fit | None]] = {
-    "too large": (waiting(claim("Unschedulable")), Fit(why="needs 3")),
+GROUPS: dict[str, tuple[Obj, FitResult | None]] = {
+    "too large": (waiting(claim("Unschedulable")), FitResult(why="needs 3")),
     "waits for room": (waiting(claim("Unschedulable", reason="NotEnoughResources")), None),
     "no longer": (waiting(claim("Unschedulable", "False")), None),
     "in the words of somebody else": (waiting(claim("example.com/ModelCheck"), OURS), None),

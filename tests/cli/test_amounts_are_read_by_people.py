@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from shoal.cli.node_format import spoken
+from shoal.cli.node_format import format_allocatable
 
 ROOMS = [
     pytest.param({"cpu": "2", "memory": "24682416Ki"}, "2 cpu, 23.5 GiB memory", id="as measured"),
@@ -17,5 +17,5 @@ ROOMS = [
 
 
 @pytest.mark.parametrize(("room", "words"), ROOMS)
-def test_a_room_is_told_in_words(room: dict[str, str], words: str) -> None:
-    assert spoken(room) == words
+def test_allocatable_resources_are_formatted(room: dict[str, str], words: str) -> None:
+    assert format_allocatable(room) == words

@@ -10,9 +10,9 @@ from kit.pod_behavior import exits, runs
 from kit.scenario import NAMESPACE
 from kit.volcano_jobs import policy, task, vcjob
 from kit.volcano_world import CrowdedSimulation
-from shoal.cli.commands.describe import surroundings
-from shoal.cli.describe_page import story
-from shoal.cli.job_lookup import Found
+from shoal.cli.commands.describe import load_context
+from shoal.cli.describe_page import describe_job
+from shoal.cli.job_lookup import FoundJob
 from shoal.dialects.volcano import DIALECT
 from shoal.kube.kinds import PRIORITY_CLASS
 from shoal.kube.objects import Obj
@@ -37,8 +37,8 @@ async def happened(policies: list[Obj]) -> list[str]:
         await world.submit(vcjob("urgent", great, priorityClassName="high"))
         await world.up("urgent", 2)
         await world.up("train", 4)
-        found = Found(await world.user.get(DIALECT.kind, "train", NAMESPACE), DIALECT)
-        page = story(found, await surroundings(world.user, found))
+        found = FoundJob(await world.user.get(DIALECT.kind, "train", NAMESPACE), DIALECT)
+        page = describe_job(found, await load_context(world.user, found))
     lines = page.split("What happened:\n")[1].split("\n\n")[0].splitlines()
     return [re.sub(r".*ago\)  ", "", line) for line in lines]
 
@@ -59,5 +59,5 @@ async def happened(policies: list[Obj]) -> list[str]:
         ),
     ],
 )
-async def test_the_story_of_an_evicted_gang(policies: list[Obj], answer: list[str]) -> None:
+async def test_describe_an_evicted_gang(policies: list[Obj], answer: list[str]) -> None:
     assert await happened(policies) == ["It was submitted.", "Its first task started.", EVICTED, *answer]

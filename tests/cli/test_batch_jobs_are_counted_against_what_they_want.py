@@ -9,9 +9,9 @@ import pytest
 from kit.native_world import SimulatedJobs, job
 from kit.pod_behavior import exits, runs
 from kit.scenario import NAMESPACE
-from shoal.cli.commands.describe import surroundings
-from shoal.cli.describe_page import story
-from shoal.cli.job_lookup import Found
+from shoal.cli.commands.describe import load_context
+from shoal.cli.describe_page import describe_job
+from shoal.cli.job_lookup import FoundJob
 from shoal.cli.job_table import job_row
 from shoal.cluster.client import PatchType
 from shoal.dialects.native.batch_job import DIALECT
@@ -23,8 +23,8 @@ LETTERS = re.compile(r"pod-[a-z0-9]{5}\b")
 
 async def told(world: SimulatedJobs) -> tuple[str, str, list[str], str]:
     """What stands under TASKS, in brackets behind the name, under `Tasks`, and about pods that are left."""
-    found = Found(await world.user.get(DIALECT.kind, "a", NAMESPACE), DIALECT)
-    page = LETTERS.sub("pod-LETTERS", story(found, await surroundings(world.user, found)))
+    found = FoundJob(await world.user.get(DIALECT.kind, "a", NAMESPACE), DIALECT)
+    page = LETTERS.sub("pod-LETTERS", describe_job(found, await load_context(world.user, found)))
     roles = re.search(r"\((.*?)\)", page)
     left = re.search(r"\d+ of its pods are still there", page)
     lines = page.partition("Tasks:\n")[2].partition("\n\n")[0].splitlines()
@@ -92,7 +92,7 @@ async def test_a_job_that_ended_is_counted_by_what_it_wanted(case: str) -> None:
         assert await told(world) == expected
 
 
-async def test_a_pod_that_waits_says_why_beside_its_name() -> None:
+async def test_a_waiting_pod_is_listed_with_its_reason() -> None:
     waiting = {"reason": "CrashLoopBackOff", "message": "back-off 10s restarting failed container"}
     status = {"containerStatuses": [{"name": "main", "state": {"waiting": waiting}}]}
     async with SimulatedJobs() as world:

@@ -10,9 +10,9 @@ import pytest
 
 from shoal.kube.kinds import POD, SERVICE
 from shoal.kube.objects import Obj
-from shoal.local.cluster import _stored
+from shoal.local.cluster import _open_store
 from shoal.local.data_dir import DataFolder
-from shoal.local.loopback_ranges import PAIRS, Ranges, RecordUnreadable, pair, taken
+from shoal.local.loopback_ranges import PAIRS, Ranges, RecordUnreadable, ranges_of, reserved_ranges
 from shoal.node.sandbox.interface import Network
 
 SHARED = "another cluster uses the same loopback addresses"
@@ -29,26 +29,26 @@ def service(name: str) -> Obj:
 
 
 def test_each_new_cluster_takes_the_first_free_ranges(tmp_path: Path) -> None:
-    with taken(tmp_path / "one", is_new=True) as one, taken(tmp_path / "two", is_new=True) as two:
-        assert (one, two) == (pair(0), pair(1))
-    with taken(tmp_path / "three", is_new=True) as three:
-        assert three == pair(0)
+    with reserved_ranges(tmp_path / "one", is_new=True) as one, reserved_ranges(tmp_path / "two", is_new=True) as two:
+        assert (one, two) == (ranges_of(0), ranges_of(1))
+    with reserved_ranges(tmp_path / "three", is_new=True) as three:
+        assert three == ranges_of(0)
 
 
 def test_a_cluster_keeps_its_ranges(tmp_path: Path) -> None:
-    with taken(tmp_path / "one", is_new=True), taken(tmp_path / "two", is_new=True):
+    with reserved_ranges(tmp_path / "one", is_new=True), reserved_ranges(tmp_path / "two", is_new=True):
         pass
-    with taken(tmp_path / "two", is_new=False) as two:
-        assert two == pair(1)
+    with reserved_ranges(tmp_path / "two", is_new=False) as two:
+        assert two == ranges_of(1)
 
 
 def test_addresses_on_record_stay_though_another_cluster_has_them(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with taken(tmp_path / "one", is_new=True):
+    with reserved_ranges(tmp_path / "one", is_new=True):
         pass
-    with taken(tmp_path / "other", is_new=True), taken(tmp_path / "one", is_new=False) as one:
-        assert one == pair(0)
+    with reserved_ranges(tmp_path / "other", is_new=True), reserved_ranges(tmp_path / "one", is_new=False) as one:
+        assert one == ranges_of(0)
     assert [record.getMessage() for record in caplog.records] == [SHARED]
 
 
@@ -62,56 +62,56 @@ def test_addresses_on_record_stay_though_another_cluster_has_them(
 )
 def test_a_cluster_without_a_record_goes_by_its_addresses(tmp_path: Path, given_out: list[str], number: int) -> None:
     with (
-        taken(tmp_path / "other", is_new=True),
-        taken(tmp_path / "one", is_new=False, addresses=lambda: given_out) as one,
+        reserved_ranges(tmp_path / "other", is_new=True),
+        reserved_ranges(tmp_path / "one", is_new=False, addresses=lambda: given_out) as one,
     ):
-        assert one == pair(number)
-    with taken(tmp_path / "one", is_new=False) as one:
-        assert one == pair(number)
+        assert one == ranges_of(number)
+    with reserved_ranges(tmp_path / "one", is_new=False) as one:
+        assert one == ranges_of(number)
 
 
 async def test_the_addresses_of_a_cluster_are_found_in_its_store(tmp_path: Path) -> None:
     data = DataFolder(tmp_path)
-    async with _stored(data, Network.ISOLATED) as (cluster, _, _):
+    async with _open_store(data, Network.ISOLATED) as (cluster, _, _):
         await cluster.create(SERVICE, service("isolated"), "default")
-    with taken(tmp_path / "other", is_new=True):
-        async with _stored(data, Network.LOOPBACK) as (cluster, pods, _):
+    with reserved_ranges(tmp_path / "other", is_new=True):
+        async with _open_store(data, Network.LOOPBACK) as (cluster, pods, _):
             made = await cluster.create(SERVICE, service("shared"), "default")
     data.loopback.unlink()
-    async with _stored(data, Network.LOOPBACK) as (_, pods_again, _):
-        assert (pods, pods_again) == (pair(1).pods, pair(1).pods)
-    assert IPv4Address(made["spec"]["clusterIP"]) in pair(1).services
+    async with _open_store(data, Network.LOOPBACK) as (_, pods_again, _):
+        assert (pods, pods_again) == (ranges_of(1).pods, ranges_of(1).pods)
+    assert IPv4Address(made["spec"]["clusterIP"]) in ranges_of(1).services
 
 
-async def test_pods_tell_the_addresses_of_a_cluster_without_services(tmp_path: Path) -> None:
+async def test_the_range_of_a_cluster_without_services_is_found_by_its_pods(tmp_path: Path) -> None:
     data = DataFolder(tmp_path)
-    async with _stored(data, Network.ISOLATED) as (cluster, _, _):
+    async with _open_store(data, Network.ISOLATED) as (cluster, _, _):
         await cluster.create(
             POD, {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}, "default"
         )
         await cluster.patch(POD, "p", "default", patch={"status": {"podIP": "127.80.1.2"}}, subresource="status")
-    async with _stored(data, Network.LOOPBACK) as (_, pods, _):
-        assert pods == pair(3).pods
+    async with _open_store(data, Network.LOOPBACK) as (_, pods, _):
+        assert pods == ranges_of(3).pods
 
 
 @pytest.mark.parametrize("record", ["", "many", "-1", str(PAIRS)])
-def test_a_record_that_says_nothing_is_none(tmp_path: Path, record: str) -> None:
+def test_an_empty_record_is_ignored(tmp_path: Path, record: str) -> None:
     (tmp_path / "one").write_text(record)
-    with taken(tmp_path / "other", is_new=True), taken(tmp_path / "one", is_new=True) as one:
-        assert one == pair(1)
-    with taken(tmp_path / "one", is_new=False) as one:
-        assert one == pair(1)
+    with reserved_ranges(tmp_path / "other", is_new=True), reserved_ranges(tmp_path / "one", is_new=True) as one:
+        assert one == ranges_of(1)
+    with reserved_ranges(tmp_path / "one", is_new=False) as one:
+        assert one == ranges_of(1)
 
 
 @pytest.mark.parametrize("record", ["", "many", "-1", str(PAIRS)])
-def test_a_record_that_says_nothing_of_addresses_given_out_is_refused(tmp_path: Path, record: str) -> None:
+def test_an_empty_record_is_rejected_when_addresses_are_in_use(tmp_path: Path, record: str) -> None:
     (tmp_path / "one").write_text(record)
     refusal = rf"{tmp_path}/one does not say which loopback addresses .* Remove the file; the cluster then goes by"
-    with pytest.raises(RecordUnreadable, match=refusal), taken(tmp_path / "one", is_new=False):
+    with pytest.raises(RecordUnreadable, match=refusal), reserved_ranges(tmp_path / "one", is_new=False):
         pass
     (tmp_path / "one").unlink()
-    with taken(tmp_path / "one", is_new=False, addresses=lambda: ["127.79.1.2"]) as one:
-        assert one == pair(2)
+    with reserved_ranges(tmp_path / "one", is_new=False, addresses=lambda: ["127.79.1.2"]) as one:
+        assert one == ranges_of(2)
 
 
 def test_a_record_is_written_once_and_all_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,7 +124,7 @@ def test_a_record_is_written_once_and_all_at_once(tmp_path: Path, monkeypatch: p
 
     monkeypatch.setattr(Path, "write_text", write)
     for is_new in (True, False):
-        with taken(tmp_path / "one", is_new=is_new):
+        with reserved_ranges(tmp_path / "one", is_new=is_new):
             pass
     assert written == [".one.new"]
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("one", "0\n")]
@@ -134,11 +134,11 @@ def test_when_all_are_taken_the_first_is_shared(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("shoal.local.loopback_ranges.PAIRS", 1)
-    with taken(tmp_path / "one", is_new=True) as one, taken(tmp_path / "two", is_new=True) as two:
-        assert (one, two) == (pair(0), pair(0))
+    with reserved_ranges(tmp_path / "one", is_new=True) as one, reserved_ranges(tmp_path / "two", is_new=True) as two:
+        assert (one, two) == (ranges_of(0), ranges_of(0))
     assert [record.getMessage() for record in caplog.records] == [SHARED]
 
 
 def test_no_two_ranges_overlap() -> None:
-    ranges: list[Ranges] = [pair(number) for number in range(PAIRS)]
+    ranges: list[Ranges] = [ranges_of(number) for number in range(PAIRS)]
     assert len({each.pods for each in ranges} | {str(each.services) for each in ranges}) == 2 * PAIRS

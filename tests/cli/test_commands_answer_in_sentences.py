@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 
 from kit.odd_certificates import nameless
 from shoal.cli.main import COMMANDS, shoal
-from shoal.local.data_dir import DataFolder, Running
+from shoal.local.data_dir import ClusterInfo, DataFolder
 
 
 def said(*words: str, env: dict[str, str] | None = None) -> Result:
@@ -32,7 +32,7 @@ def test_a_mistyped_command_is_answered_with_the_nearest() -> None:
     assert (result.exit_code, "Did you mean `shoal status`?" in result.output) == (2, True)
 
 
-def test_without_a_cluster_status_says_so_and_ends_with_three(tmp_path: Path) -> None:
+def test_status_without_a_cluster_exits_with_three(tmp_path: Path) -> None:
     folder = f"{tmp_path}/none"
     result = said("status", "--data", folder)
     assert (result.exit_code, result.output) == (
@@ -59,18 +59,18 @@ def test_kubeconfig_before_the_first_start_names_the_way_out(tmp_path: Path) -> 
 
 
 def test_a_folder_has_one_cluster_at_a_time(tmp_path: Path) -> None:
-    with DataFolder(tmp_path).held():
+    with DataFolder(tmp_path).locked():
         result = said("up", "--data", str(tmp_path))
     assert result.exit_code == 1
     assert result.output.startswith(f"Error: a cluster already runs in {tmp_path}.")
 
 
 def test_a_cluster_that_is_starting_is_not_taken_for_the_last_one(tmp_path: Path) -> None:
-    folder, last = DataFolder(tmp_path), Running(os.getpid() + 1, "https://127.0.0.1:1", 0.0)
-    folder.announce(last)
-    with folder.held():
+    folder, last = DataFolder(tmp_path), ClusterInfo(os.getpid() + 1, "https://127.0.0.1:1", 0.0)
+    folder.write_info(last)
+    with folder.locked():
         assert folder.running() is None
-        folder.announce(mine := replace(last, pid=os.getpid()))
+        folder.write_info(mine := replace(last, pid=os.getpid()))
         assert folder.running() == mine
 
 
@@ -99,7 +99,7 @@ def test_up_refuses_what_it_cannot_do(tmp_path: Path, words: list[str], sentence
     assert "Traceback" not in result.output
 
 
-def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_created_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     result = said("up", "--data", str(tmp_path / "file" / "below"))
     assert result.exit_code == 1
@@ -116,7 +116,7 @@ def test_up_refuses_a_certificate_that_every_client_would_refuse(tmp_path: Path)
 
 
 @pytest.mark.parametrize("name", ["up", "down", "status", "kubeconfig"])
-def test_what_is_no_folder_is_said_by_every_command(tmp_path: Path, name: str) -> None:
+def test_every_command_reports_what_is_no_folder(tmp_path: Path, name: str) -> None:
     (tmp_path / "file").touch()
     told = {
         "": "an empty name is no folder. Leave --data out for the usual one, or name one.",

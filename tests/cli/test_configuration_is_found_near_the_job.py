@@ -20,7 +20,7 @@ from shoal.local.config import default_file
     ],
 )
 def test_the_nearest_file_is_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, there: list[str], beside: str | None, found: str | None
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, there: list[str], job_file: str | None, found: str | None
 ) -> None:
     for folder in ("here", "jobs", "home/shoal"):
         (tmp_path / folder).mkdir(parents=True)
@@ -28,5 +28,5 @@ def test_the_nearest_file_is_read(
         (tmp_path / folder / "shoal.yaml").touch()
     monkeypatch.chdir(tmp_path / "here")
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "home"))
-    path = default_file(None if beside is None else tmp_path / beside)
+    path = default_file(None if job_file is None else tmp_path / job_file)
     assert (path and path.absolute()) == (found and tmp_path / found / "shoal.yaml")

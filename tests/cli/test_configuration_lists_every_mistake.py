@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 import pytest
 
-from shoal.local.config import Settings, load
+from shoal.local.config import ClusterSettings, load
 
 
 def written(folder: Path, text: str) -> Path:
@@ -30,7 +30,7 @@ images:
 """,
         )
     )
-    assert config.settings == Settings(
+    assert config.settings == ClusterSettings(
         nodes=2, capacity={"nvidia.com/gpu": "4", "memory": "64Gi"}, network="loopback", port=6443
     )
     assert config.images.command("acme/trainer:1") == ("python", "main.py")
@@ -50,8 +50,8 @@ def test_the_file_is_named_so_that_it_is_found_from_anywhere(tmp_path: Path, mon
 
 
 def test_an_empty_file_means_the_defaults(tmp_path: Path) -> None:
-    assert load(written(tmp_path, "")).settings == load(None).settings == Settings()
-    assert load(written(tmp_path, "nodes:\ncapacity:\nport:\nimages:\n")).settings == Settings()
+    assert load(written(tmp_path, "")).settings == load(None).settings == ClusterSettings()
+    assert load(written(tmp_path, "nodes:\ncapacity:\nport:\nimages:\n")).settings == ClusterSettings()
 
 
 def test_settings_of_a_language_may_stand_in_the_file_people_have(tmp_path: Path) -> None:
@@ -148,7 +148,7 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
         load(tmp_path / "nowhere.yaml")
 
 
-def test_settings_without_effect_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_settings_without_effect_are_warned_of(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     load(written(tmp_path, "dialects: {framework: {kubeClientQps: 5, workerNumber: 3, kubeConfigFilePath: ./mine}}"))
     assert capsys.readouterr().err.splitlines() == [
         "Warning: dialects.framework.kubeConfigFilePath has no effect: `--kubeconfig` and `--context` say which "

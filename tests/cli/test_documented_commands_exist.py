@@ -13,7 +13,7 @@ import yaml
 
 from shoal.cli.main import ALIASES, COMMANDS, shoal
 from shoal.cli.manifest_files import Manifest
-from shoal.cli.offline_validation import Verdict, judge, judge_room
+from shoal.cli.offline_validation import ValidationResult, make_machinery, validate
 from shoal.local.config import load
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -61,7 +61,7 @@ def test_what_is_written_is_in_order(tmp_path: Path, page: str, text: str) -> No
         if written.get("apiVersion") in ELSEWHERE:
             continue
         if "kind" in written:
-            assert judge(judge_room(), Manifest(written, page)) == Verdict()
+            assert validate(make_machinery(), Manifest(written, page)) == ValidationResult()
         else:
             (tmp_path / "shoal.yaml").write_text(yaml.safe_dump(written))
             load(tmp_path / "shoal.yaml")
@@ -69,4 +69,4 @@ def test_what_is_written_is_in_order(tmp_path: Path, page: str, text: str) -> No
 
 def test_the_smallest_job_is_in_order() -> None:
     (job,) = yaml.safe_load_all((ROOT / "examples" / "hello" / "hello.yaml").read_text())
-    assert judge(judge_room(), Manifest(job, "hello.yaml")) == Verdict()
+    assert validate(make_machinery(), Manifest(job, "hello.yaml")) == ValidationResult()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from shoal.cli.commands.down import afterwards
+from shoal.cli.commands.down import describe_remaining_pods
 from shoal.kube.objects import Obj
 from shoal.local.data_dir import DataFolder
 
@@ -33,7 +33,7 @@ CASES: dict[str, tuple[list[Obj] | None, str]] = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_a_stop_says_what_becomes_of_the_pods_that_ran(case: str, tmp_path: Path) -> None:
+def test_down_prints_what_happens_to_running_pods(case: str, tmp_path: Path) -> None:
     found, sentence = CASES[case]
     data = DataFolder(tmp_path)
-    assert afterwards(data, found) == sentence.replace("UP", f"`{data.command('up')}` starts it again")
+    assert describe_remaining_pods(data, found) == sentence.replace("UP", f"`{data.command('up')}` starts it again")

@@ -9,8 +9,8 @@ import pytest
 
 from kit.third_party_schedulers import FULL, answer
 from kit.volcano_jobs import task, vcjob
-from shoal.cli.describe_page import World, story
-from shoal.cli.job_lookup import Found
+from shoal.cli.describe_page import DescribeContext, describe_job
+from shoal.cli.job_lookup import FoundJob
 from shoal.dialects.gang_backends import backend
 from shoal.dialects.gang_backends.delegate import with_recorded_backend
 from shoal.dialects.volcano import DIALECT, settings
@@ -36,7 +36,7 @@ def told(name: str) -> list[str]:
     group: Obj = dialect.owned_objects.build_object(manifest, Apply(GroupRef(""), BuildContext(), ""), True)
     group["metadata"]["uid"] = "g"
     group["status"] = answer(name, granted=False)
-    page = story(Found(manifest, dialect), World([], [], None, NOW, (group,)))
+    page = describe_job(FoundJob(manifest, dialect), DescribeContext([], [], None, NOW, (group,)))
     return [line.strip() for line in page.partition("What is next:\n")[2].splitlines()]
 
 
@@ -51,6 +51,6 @@ STORIES: dict[str, list[str]] = {
 
 
 @pytest.mark.parametrize("name", STORIES)
-def test_it_says_what_it_waits_for(name: str):
+def test_the_reason_of_the_wait_is_shown(name: str):
     lines = [line.replace(line.split()[1], "ctr-u-d") if "Workload" in line else line for line in told(name)]
     assert lines[: len(STORIES[name])] == STORIES[name]

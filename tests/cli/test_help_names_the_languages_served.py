@@ -6,5 +6,5 @@ from shoal.cli.commands.operator import DIALECTS_HELP
 from shoal.dialects import DEFAULT
 
 
-def test_the_help_says_what_is_served_unasked() -> None:
+def test_the_help_names_the_default_dialects() -> None:
     assert DIALECTS_HELP.endswith(f"[default: {','.join(DEFAULT)}]")

@@ -14,7 +14,7 @@ from shoal.operator.job_events import log_snapshot
 TASK = {"kind": "Task", "status": {"diagnostics": 'it\'s "over"\nünd ✓ \\ gone'}}
 
 
-def test_a_snapshot_is_found_as_it_was_told(tmp_path: Path) -> None:
+def test_a_snapshot_is_logged_unchanged(tmp_path: Path) -> None:
     with log_to(tmp_path / "shoal.log"):
         log_snapshot(Snapshot("default/pet", "OnTaskRetry", TASK))
     (line,) = (tmp_path / "history.log").read_text().splitlines()

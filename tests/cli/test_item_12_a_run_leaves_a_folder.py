@@ -40,7 +40,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_every_attempt_the_object_the_story_and_the_metrics_are_left(folder: Path) -> None:
+def test_logs_object_description_and_metrics_are_written(folder: Path) -> None:
     made = run(folder)
     assert made.returncode == 0, made.stderr
     (left,) = (folder / "shoal-out").iterdir()

@@ -11,7 +11,7 @@ import pytest
 from kit.cli_runner import at_a_cluster
 from kit.framework_notation import fw, role
 from kit.pod_behavior import exits
-from shoal.cli.event_grouping import Line, grouped
+from shoal.cli.event_grouping import Line, group_events
 from shoal.kube.messages import Message
 from shoal.operator.messages import CATALOG
 
@@ -35,7 +35,7 @@ def failing(task: str, times: int) -> list[Line]:
 
 def test_many_failures_are_one_line_in_the_place_of_the_last() -> None:
     submitted = Line(BEGIN - timedelta(minutes=1), "It was submitted.")
-    assert [(each.at, each.text) for each in grouped([submitted, *failing("worker-0", 47)])] == [
+    assert [(each.at, each.text) for each in group_events([submitted, *failing("worker-0", 47)])] == [
         (submitted.at, submitted.text),
         (
             BEGIN + timedelta(minutes=46),
@@ -46,7 +46,7 @@ def test_many_failures_are_one_line_in_the_place_of_the_last() -> None:
 
 def test_a_few_failures_keep_their_lines_and_other_tasks_are_counted_apart() -> None:
     few = failing("worker-1", 3)
-    both = grouped([*few, *failing("worker-0", 4)])
+    both = group_events([*few, *failing("worker-0", 4)])
     assert [each for each in both if "worker-1" in each.text] == few
     assert sum("worker-0" in each.text for each in both) == 1
 
@@ -65,14 +65,14 @@ def running_again(times: int, *, is_failure_told: bool) -> list[Line]:
 def test_many_runs_of_a_whole_job_are_one_line() -> None:
     last = BEGIN + timedelta(minutes=8)
     cause = "the last time: Error (code 8), because no retry is left"
-    assert [(each.at, each.text) for each in grouped(running_again(9, is_failure_told=True))] == [
+    assert [(each.at, each.text) for each in group_events(running_again(9, is_failure_told=True))] == [
         (last, f"pet failed as a whole 9 times since {SINCE}, {cause}.")
     ]
-    assert [(each.at, each.text) for each in grouped(running_again(9, is_failure_told=False))] == [
+    assert [(each.at, each.text) for each in group_events(running_again(9, is_failure_told=False))] == [
         (last, f"Run 9 of pet is open, the last of 9 since {SINCE}.")
     ]
     few = running_again(3, is_failure_told=True)
-    assert grouped(few) == few
+    assert group_events(few) == few
 
 
 @pytest.mark.processes

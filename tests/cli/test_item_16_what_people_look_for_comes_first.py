@@ -57,7 +57,7 @@ def test_failed_and_waiting_tasks_stand_above_running_ones_with_one_line_per_rea
     terminal("delete", "mixed", "--no-wait")
 
 
-def test_the_usual_words_are_understood(terminal: Terminal) -> None:
+def test_aliases_of_other_tools_are_accepted(terminal: Terminal) -> None:
     file = terminal.file(fw("words", role("worker", 1, fate=runs())))
     assert terminal("apply", file) == "Framework words stored.\n"
     terminal("wait", "words", "--for", "running")

@@ -11,7 +11,7 @@ import pytest
 from kit.scenario import FRAMEWORK, NAMESPACE, SimulatedWorld
 from kit.watched_job import Unwatchable, running, spoil
 from shoal.cli.follow import Follower
-from shoal.cli.job_lookup import Found
+from shoal.cli.job_lookup import FoundJob
 from shoal.cluster.client import LogOptions, OutcomeUnknown
 from shoal.dialects.dialect import StateUnreadable
 from shoal.dialects.framework import DIALECT
@@ -47,10 +47,10 @@ async def followed(world: SimulatedWorld, cluster: Any, **how: Any) -> tuple[lis
     """Until the job is over: the lines that were told, and the troubles."""
     said: list[str] = []
     troubles: list[str] = []
-    job = Found(await world.user.get(FRAMEWORK, "one", NAMESPACE), DIALECT)
+    job = FoundJob(await world.user.get(FRAMEWORK, "one", NAMESPACE), DIALECT)
     follower = Follower(
         cluster, [job], clock=world.cluster.clock,
-        on_line=lambda _, __, line: said.append(line), on_trouble=lambda _, why: troubles.append(why), **how,
+        on_line=lambda _, __, line: said.append(line), on_log_failure=lambda _, why: troubles.append(why), **how,
     )  # fmt: skip
     following = asyncio.create_task(follower.run())
     await world.until(following.done)
@@ -84,7 +84,7 @@ async def test_a_log_that_broke_before_its_first_line_is_asked_for_as_before() -
     assert [(options.tail_lines, options.since_time) for options in cluster.asked] == [(2, None)] * 3
 
 
-async def test_nobody_asks_for_ever_once_the_job_is_over() -> None:
+async def test_logs_are_not_retried_for_ever_once_the_job_is_over() -> None:
     async with SimulatedWorld() as world:
         await running(world)
         cluster = Telling(world, [line(1, "a"), OSError("the log broke off")])
@@ -94,7 +94,7 @@ async def test_nobody_asks_for_ever_once_the_job_is_over() -> None:
 async def test_a_job_that_went_before_anybody_looked_is_over() -> None:
     async with SimulatedWorld() as world:
         await running(world)
-        gone = Found({"metadata": {"name": "gone", "namespace": NAMESPACE, "uid": "gone"}}, DIALECT)
+        gone = FoundJob({"metadata": {"name": "gone", "namespace": NAMESPACE, "uid": "gone"}}, DIALECT)
         follower = Follower(world.user, [gone])
         following = asyncio.create_task(follower.run())
         await world.until(following.done)
@@ -102,7 +102,7 @@ async def test_a_job_that_went_before_anybody_looked_is_over() -> None:
 
 
 @pytest.mark.parametrize("kind", [FRAMEWORK, POD])
-async def test_who_may_not_watch_is_told_so(kind: Kind) -> None:
+async def test_a_forbidden_watch_is_reported(kind: Kind) -> None:
     async with SimulatedWorld() as world:
         await running(world)
         cluster = Telling(world, [line(1, "a")])
@@ -112,7 +112,7 @@ async def test_who_may_not_watch_is_told_so(kind: Kind) -> None:
     assert caught.value is refusal
 
 
-async def test_a_status_nobody_can_read_ends_the_following() -> None:
+async def test_an_unreadable_status_ends_the_follower() -> None:
     async with SimulatedWorld() as world:
         await running(world)
         await spoil(world)

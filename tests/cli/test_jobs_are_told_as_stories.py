@@ -10,28 +10,28 @@ import pytest
 from kit.framework_notation import fw, role
 from kit.pod_behavior import Fate, exits, runs
 from kit.scenario import FRAMEWORK, NAMESPACE, SimulatedWorld
-from shoal.cli.commands.describe import surroundings
-from shoal.cli.describe_page import story
-from shoal.cli.job_lookup import Found
-from shoal.cli.job_table import exit_code_of, job_row, job_word, tasks_of
+from shoal.cli.commands.describe import load_context
+from shoal.cli.describe_page import describe_job
+from shoal.cli.job_lookup import FoundJob
+from shoal.cli.job_table import exit_code_of, job_row, job_status, tasks_of
 from shoal.cluster.client import PatchType
 from shoal.dialects.framework import DIALECT
 from shoal.kube.kinds import EVENT, POD
 
 
-async def found(world: SimulatedWorld, name: str) -> Found:
-    return Found(await world.user.get(FRAMEWORK, name, NAMESPACE), DIALECT)
+async def found(world: SimulatedWorld, name: str) -> FoundJob:
+    return FoundJob(await world.user.get(FRAMEWORK, name, NAMESPACE), DIALECT)
 
 
 async def told(world: SimulatedWorld, name: str) -> str:
     """The story, with times taken out."""
     await world.rest(1)
     job = await found(world, name)
-    page = story(job, await surroundings(world.user, job))
+    page = describe_job(job, await load_context(world.user, job))
     return re.sub(r"\d\d:\d\d:\d\d( \([^)]*\))? ?", "", re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d", "DAY", page))
 
 
-async def test_the_story_of_a_job_that_failed() -> None:
+async def test_describe_a_failed_job() -> None:
     async with SimulatedWorld(0) as world:
         await world.submit(fw("sad", role("worker", 2, retry=(False, 1), of={1: runs()}, fate=exits(3))))
         await world.completed("sad")
@@ -49,7 +49,7 @@ async def test_the_story_of_a_job_that_failed() -> None:
     assert following.startswith("What is next:\n  Nothing: it has ended. It is kept until DAY.")
 
 
-async def test_the_story_of_a_job_that_was_stopped_tells_of_no_failure() -> None:
+async def test_describe_a_stopped_job_shows_no_failure() -> None:
     async with SimulatedWorld(0) as world:
         await world.submit(fw("enough", role("worker", 2, fate=runs())))
         await world.running("enough", 2)
@@ -76,18 +76,18 @@ async def test_the_story_of_a_job_that_was_stopped_tells_of_no_failure() -> None
         pytest.param(2, "2 of its pods are still there; `shoal logs done` shows what was printed.", id="several"),
     ],
 )
-async def test_the_story_of_a_job_that_ended_says_where_to_look(pods: int, sentence: str) -> None:
+async def test_describe_an_ended_job_names_the_commands_for_more(pods: int, sentence: str) -> None:
     async with SimulatedWorld(0) as world:
         await world.submit(fw("done", role("worker", 2, fate=exits(0))))
         await world.running("done", 2)
-        left = (await surroundings(world.user, await found(world, "done"))).pods[:pods]
+        left = (await load_context(world.user, await found(world, "done"))).pods[:pods]
         await world.completed("done")
         job = await found(world, "done")
-        page = story(job, replace(await surroundings(world.user, job), pods=left))
+        page = describe_job(job, replace(await load_context(world.user, job), pods=left))
     assert page.endswith(sentence)
 
 
-async def test_the_story_of_a_job_that_runs_says_how_it_will_end() -> None:
+async def test_describe_a_running_job_shows_how_it_completes() -> None:
     async with SimulatedWorld(0) as world:
         await world.submit(fw("long", role("worker", 2, 1, 2, fate=runs())))
         await world.running("long", 2)
@@ -99,7 +99,7 @@ async def test_the_story_of_a_job_that_runs_says_how_it_will_end() -> None:
     ]
 
 
-async def test_the_story_of_a_job_that_waits_says_for_what() -> None:
+async def test_describe_a_waiting_job_shows_the_reason() -> None:
     async with SimulatedWorld(0) as world:
         await world.submit(fw("later", role("worker"), start="Create"))
         await world.until(lambda: world.state("later") == "AttemptCreationPending")
@@ -107,7 +107,7 @@ async def test_the_story_of_a_job_that_waits_says_for_what() -> None:
     assert "The Framework waits for executionType Start." in page
 
 
-async def test_the_story_of_a_container_that_keeps_ending_says_so() -> None:
+async def test_describe_a_crash_looping_container() -> None:
     async with SimulatedWorld(0) as world:
         await world.submit(fw("loops", role("worker", fate=runs())))
         await world.running("loops", 1)
@@ -120,7 +120,7 @@ async def test_the_story_of_a_container_that_keeps_ending_says_so() -> None:
     assert "  worker-0  waiting, CrashLoopBackOff: back-off 10s restarting failed container, on node-1" in page
 
 
-async def test_the_story_of_a_delayed_retry_says_when() -> None:
+async def test_describe_a_delayed_retry_shows_its_time() -> None:
     async with SimulatedWorld(0) as world:
         await world.submit(fw("again", role("worker", fate=exits(201)), retry=(True, 1)))
         await world.until(lambda: bool(world.status("again").get("retryPolicyStatus", {}).get("retryDelaySec")))
@@ -128,7 +128,7 @@ async def test_the_story_of_a_delayed_retry_says_when() -> None:
     assert "It is tried again at as run 1." in page
 
 
-async def test_a_job_without_tasks_says_how_it_gets_some() -> None:
+async def test_describe_a_job_without_tasks_shows_the_remedy() -> None:
     async with SimulatedWorld(0) as world:
         await world.submit(fw("empty", role("worker", 0)))
         await world.submit(fw("bare"))
@@ -153,7 +153,7 @@ async def test_the_exit_code_is_the_jobs_own(fate: Fate, word: str, code: int) -
         await world.submit(fw("one", role("worker", fate=fate)))
         await world.completed("one")
         state = (await found(world, "one")).state
-    assert (job_word(state), exit_code_of(state)) == (word, code)
+    assert (job_status(state), exit_code_of(state)) == (word, code)
 
 
 async def test_a_line_sums_a_job_up() -> None:
@@ -164,6 +164,6 @@ async def test_a_line_sums_a_job_up() -> None:
         await world.until(lambda: world.task("mixed", 2)["attemptStatus"]["id"] == 1 and world.are_running("mixed", 2))
         job = await found(world, "mixed")
         row = job_row(job, world.cluster.clock.now())
-        words = [(view.name, view.word) for view in tasks_of(job.state)]
+        words = [(view.name, view.status) for view in tasks_of(job.state)]
     assert row[:7] == ["mixed", "Framework", "running", "2/3 running", "0", "1", ""]
     assert words == [("worker-0", "succeeded"), ("worker-1", "running"), ("worker-2", "running")]

@@ -69,7 +69,7 @@ def test_a_job_that_was_only_created_is_started(terminal: Terminal) -> None:
     assert "has ended; to run it again, `shoal delete later` and submit it again." in terminal("start", "later", code=1)
 
 
-def test_a_refused_job_is_told_with_every_mistake(terminal: Terminal) -> None:
+def test_a_rejected_job_is_reported_with_every_mistake(terminal: Terminal) -> None:
     file = terminal.file(fw("my-job", role("worker", -1)))
     told = terminal("submit", file, code=1)
     assert told.startswith(f"Error: {file}: ")
@@ -84,7 +84,7 @@ SAME = {
 
 
 @pytest.mark.parametrize("language", SAME)
-def test_whoever_refuses_a_job_lists_the_same_mistakes(terminal: Terminal, language: str) -> None:
+def test_validate_and_the_api_server_list_the_same_mistakes(terminal: Terminal, language: str) -> None:
     file = terminal.file(SAME[language])
     judged = terminal("validate", file, code=1)
     assert (judged.count("\n  spec."), judged.count("warning: ")) == (6, 0)
@@ -128,7 +128,7 @@ def test_names_of_jobs_roles_and_tasks_are_completed(terminal: Terminal) -> None
     assert completed(terminal, "shoal logs nobody ") == []
 
 
-def test_what_is_probably_not_meant_is_told_beside_what_is_stored(terminal: Terminal) -> None:
+def test_probable_mistakes_are_warned_of_when_the_job_is_stored(terminal: Terminal) -> None:
     odd = fw("warned", role("worker", 0))
     odd["spec"]["taskRoles"][0]["task"]["pod"]["spec"]["restartPolicy"] = "never"
     file = terminal.file(odd)
@@ -149,7 +149,7 @@ def test_a_field_that_does_not_exist_is_refused(terminal: Terminal) -> None:
     assert "there is no job 'strict'" in terminal("get", "strict", code=1)
 
 
-def test_what_no_cluster_could_read_is_told_with_its_path(terminal: Terminal) -> None:
+def test_undecodable_fields_are_reported_with_their_path(terminal: Terminal) -> None:
     file = terminal.file({**fw("odd", role("worker")), "metadata": {"name": "odd", "annotations": {"note": 3}}})
     assert terminal("submit", file, code=1).splitlines() == [
         f"Error: {file}: Framework odd has 1 mistake:",
@@ -157,6 +157,6 @@ def test_what_no_cluster_could_read_is_told_with_its_path(terminal: Terminal) ->
     ]
 
 
-def test_without_a_cluster_the_way_out_is_said(tmp_path: Path) -> None:
+def test_without_a_cluster_the_error_names_the_remedy(tmp_path: Path) -> None:
     told = Terminal(tmp_path, tmp_path / "none")("get", code=1)
     assert f"no cluster runs in {tmp_path}/none. Start it with `shoal up`, or leave out" in told

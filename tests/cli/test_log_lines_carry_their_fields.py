@@ -24,7 +24,7 @@ def test_a_line_has_its_fields(tmp_path: Path) -> None:
     )
 
 
-def test_other_loggers_are_heard_too(tmp_path: Path) -> None:
+def test_records_of_other_loggers_are_written_too(tmp_path: Path) -> None:
     with log_to(tmp_path / "shoal.log"):
         logging.getLogger("elsewhere").warning("%s is late", "it")
     assert written(tmp_path) == "timestamp=T level='warning' logger='elsewhere' event='it is late'\n"

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from shoal.cli.pipes import Unheard, while_heard
+from shoal.cli.pipes import PipeClosed, while_pipe_open
 
 
 async def for_ever() -> None:
@@ -21,11 +21,11 @@ async def test_work_ends_when_the_reader_goes(monkeypatch: pytest.MonkeyPatch) -
     with os.fdopen(writing, "w") as out:
         monkeypatch.setattr(sys, "stdout", out)
         asyncio.get_running_loop().call_soon(os.close, reading)
-        with pytest.raises(Unheard):
-            await while_heard(for_ever())
+        with pytest.raises(PipeClosed):
+            await while_pipe_open(for_ever())
 
 
-async def test_a_line_that_nobody_reads_is_no_error_of_the_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_closed_pipe_is_no_error_of_the_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
     reading, writing = os.pipe()
     os.close(reading)
 
@@ -34,8 +34,8 @@ async def test_a_line_that_nobody_reads_is_no_error_of_the_cluster(monkeypatch: 
 
     with os.fdopen(writing, "w") as out:
         monkeypatch.setattr(sys, "stdout", out)
-        with pytest.raises(Unheard):
-            await while_heard(write())
+        with pytest.raises(PipeClosed):
+            await while_pipe_open(write())
 
 
 @pytest.mark.parametrize("is_pipe", [True, False], ids=["a pipe", "no pipe"])
@@ -50,7 +50,7 @@ async def test_what_is_read_ends_as_it_ends(monkeypatch: pytest.MonkeyPatch, is_
     reading, writing = os.pipe()
     with os.fdopen(reading), os.fdopen(writing, "w") as out:
         monkeypatch.setattr(sys, "stdout", out if is_pipe else io.StringIO())
-        await while_heard(work(broken=False))
+        await while_pipe_open(work(broken=False))
         with pytest.raises(ConnectionResetError):
-            await while_heard(work(broken=True))
+            await while_pipe_open(work(broken=True))
     assert done == ["worked", "worked"]

@@ -30,7 +30,7 @@ def waiting_for(name: str, file: Path, *, start: str = "Start") -> Obj:
     return made
 
 
-def test_tasks_that_come_later_are_heard_from_their_first_line(terminal: Terminal) -> None:
+def test_logs_of_later_tasks_are_shown_from_their_first_line(terminal: Terminal) -> None:
     signal = terminal.folder / "grown"
     terminal.submit(waiting_for("grows", signal, start="Create"))
     with terminal.start("logs", "-f", "grows", "worker", "--tail=5") as following:
@@ -47,7 +47,7 @@ def test_tasks_that_come_later_are_heard_from_their_first_line(terminal: Termina
     assert following.returncode == 0
 
 
-def test_who_follows_a_job_that_was_never_started_is_told_what_it_waits_for(terminal: Terminal) -> None:
+def test_logs_of_a_job_that_never_started_show_the_reason(terminal: Terminal) -> None:
     signal = terminal.folder / "present"
     signal.touch()
     terminal.submit(waiting_for("never", signal, start="Create"))
@@ -71,7 +71,7 @@ def test_one_task_needs_no_name_before_its_lines(terminal: Terminal) -> None:
         assert following.stdout.read() == ""
 
 
-def test_a_container_that_is_started_again_is_heard_again(terminal: Terminal) -> None:
+def test_logs_of_a_restarted_container_are_shown(terminal: Terminal) -> None:
     marker, pipe = terminal.folder / "second", terminal.folder / "pipe"
     os.mkfifo(pipe)
     job = fw("again", role("worker", 1, 1, 1))
@@ -97,14 +97,14 @@ def test_after_the_end_there_is_nothing_to_follow(terminal: Terminal) -> None:
     assert terminal("logs", "-f", "over") == ""  # its task printed nothing
 
 
-def test_a_task_nobody_has_is_named_with_those_there_are(terminal: Terminal) -> None:
+def test_an_unknown_task_is_reported_with_the_existing_tasks(terminal: Terminal) -> None:
     terminal.submit(fw("known", role("worker", 1)))
     assert terminal("logs", "known", "master", code=1) == (
         "Error: Framework known has no task 'master'. Its roles: worker; say worker or worker-0.\n"
     )
 
 
-def test_a_container_nobody_has_is_told(terminal: Terminal) -> None:
+def test_an_unknown_container_is_reported(terminal: Terminal) -> None:
     signal = terminal.folder / "other"
     terminal.submit(waiting_for("other", signal))
     with subprocess.Popen(

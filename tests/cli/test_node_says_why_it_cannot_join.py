@@ -56,7 +56,7 @@ def test_a_wrong_option_is_named_with_what_would_be_right(words: list[str], sent
     assert (code, " ".join(sentence.split()) in " ".join(said.split())) == (2, True), said
 
 
-def test_no_kubeconfig_at_all_is_said(tmp_path: Path) -> None:
+def test_a_missing_kubeconfig_is_reported(tmp_path: Path) -> None:
     code, said = run("--data", str(tmp_path / "n"), KUBECONFIG="", HOME=str(tmp_path))
     assert (code, said) == (
         1,

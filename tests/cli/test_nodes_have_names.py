@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from shoal.kube.names import dns_label
-from shoal.local.cluster import LONGEST_NODE_NAME, node_name
+from shoal.local.cluster import MAX_NODE_NAME_LENGTH, node_name
 
 HOSTNAMES = [
     pytest.param("laptop", "laptop", id="as it is"),
     pytest.param("Anna_s.Laptop.local", "anna-s-laptop-local", id="other letters"),
-    pytest.param("a" * 64, "a" * LONGEST_NODE_NAME, id="the longest a kernel allows"),
+    pytest.param("a" * 64, "a" * MAX_NODE_NAME_LENGTH, id="the longest a kernel allows"),
     pytest.param("a" * 59 + "--b", "a" * 59, id="cut at a dash"),
     pytest.param("__", "node", id="nothing left"),
 ]

@@ -10,11 +10,11 @@ import click
 import pytest
 
 from kit.frameworks import framework, pod_of, role
-from shoal.cli.commands.logs import Archive, Wanted, _print
-from shoal.cli.commands.run import Interruption, _make_namespace
-from shoal.cli.context import told_in_sentences
-from shoal.cli.describe_page import World, story
-from shoal.cli.job_lookup import Found
+from shoal.cli.commands.logs import Archive, LogSelection, _print
+from shoal.cli.commands.run import InterruptHandler, _make_namespace
+from shoal.cli.context import report_errors
+from shoal.cli.describe_page import DescribeContext, describe_job
+from shoal.cli.job_lookup import FoundJob
 from shoal.cli.job_table import job_row
 from shoal.cli.line_filter import LineFilter
 from shoal.cluster.client import LogOptions, OutcomeUnknown, Page
@@ -27,26 +27,29 @@ from shoal.kube.objects import Obj, name_of
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 
 
-def spoilt() -> Found:
+def spoilt() -> FoundJob:
     """A Framework whose status is somebody else's."""
-    return Found({**framework(role("worker", 2), name="odd"), "status": {"startTime": 7}}, DIALECT)
+    return FoundJob({**framework(role("worker", 2), name="odd"), "status": {"startTime": 7}}, DIALECT)
 
 
-def test_a_status_nobody_can_read_is_a_line_like_others() -> None:
+def test_an_unreadable_status_is_listed() -> None:
     assert job_row(spoilt(), NOW) == ["odd", "Framework", "unreadable", "", "", "", "", ""]
 
 
-def test_the_story_of_a_status_nobody_can_read_says_so_and_the_way_out() -> None:
+def test_describe_an_unreadable_status_shows_the_remedy() -> None:
     event = {"reason": "LedgerUnreadable", "message": "its status is odd", "lastTimestamp": "2029-12-31T23:59:00Z"}
-    page = story(spoilt(), World([], [{**event, "metadata": {}}], None, NOW))
+    page = describe_job(spoilt(), DescribeContext([], [{**event, "metadata": {}}], None, NOW))
     assert page.startswith("Framework odd in namespace default (worker x 2) is unreadable: the status of Framework ")
     assert "delete the Framework and create it again to start over." in page
     assert page.splitlines()[-1].endswith("(60s ago)  its status is odd.")
 
 
-def test_the_story_of_a_manifest_nobody_can_read_says_so() -> None:
-    odd = Found(framework(role("worker", -3), name="odd"), DIALECT)
-    assert story(odd, World([], [], None, NOW)) == "Framework odd in namespace default (unreadable) is new."
+def test_describe_an_unreadable_manifest() -> None:
+    odd = FoundJob(framework(role("worker", -3), name="odd"), DIALECT)
+    assert (
+        describe_job(odd, DescribeContext([], [], None, NOW))
+        == "Framework odd in namespace default (unreadable) is new."
+    )
 
 
 @pytest.mark.parametrize(
@@ -62,8 +65,8 @@ def test_the_story_of_a_manifest_nobody_can_read_says_so() -> None:
         pytest.param(StateUnreadable("its status is odd"), "its status is odd.", id="unreadable"),
     ],
 )
-def test_whatever_a_cluster_does_is_told_in_a_sentence(problem: Exception, sentence: str) -> None:
-    with pytest.raises(click.ClickException) as caught, told_in_sentences():
+def test_every_error_of_a_cluster_is_reported_as_a_sentence(problem: Exception, sentence: str) -> None:
+    with pytest.raises(click.ClickException) as caught, report_errors():
         raise problem
     assert caught.value.message == sentence
 
@@ -83,21 +86,21 @@ class Speaking:
         yield b"hello\n"
 
 
-EVERYTHING = Wanted((), LogOptions(), LineFilter(None), prefix=True, is_previous=False, is_all=False)
+EVERYTHING = LogSelection((), LogOptions(), LineFilter(None), prefix=True, is_previous=False, is_all=False)
 
 
 async def test_a_log_that_breaks_off_takes_no_other_with_it(capsys: pytest.CaptureFixture[str]) -> None:
     job = framework(role("worker", 2))
     cluster: Any = Speaking(job)
     with pytest.raises(OutcomeUnknown, match="the log broke off"):
-        await _print(cluster, Found(job, DIALECT), Archive(None, "default", "any"), EVERYTHING, is_followed=False)
+        await _print(cluster, FoundJob(job, DIALECT), Archive(None, "default", "any"), EVERYTHING, is_followed=False)
     assert capsys.readouterr().out == "worker-1 | hello\n"
 
 
 class Refusing:
     """A cluster that answers every write with this; also what a run follows and shows."""
 
-    def __init__(self, refusal: Exception, *jobs: Found) -> None:
+    def __init__(self, refusal: Exception, *jobs: FoundJob) -> None:
         self._refusal = refusal
         self.jobs = {job.name: job for job in jobs}
         self.notes: list[str] = []
@@ -120,10 +123,10 @@ async def test_a_namespace_that_is_there_is_taken() -> None:
 
 
 @pytest.mark.parametrize("refusal", [unavailable("not now"), OutcomeUnknown("not now"), OSError("not now")])
-async def test_a_stop_that_is_refused_is_told(refusal: Exception) -> None:
-    jobs = [Found(framework(role(), name=name), DIALECT) for name in ("a", "b")]
+async def test_a_rejected_stop_is_reported(refusal: Exception) -> None:
+    jobs = [FoundJob(framework(role(), name=name), DIALECT) for name in ("a", "b")]
     all_in_one: Any = Refusing(refusal, *jobs)
-    await Interruption(all_in_one, all_in_one, all_in_one)._stop()
+    await InterruptHandler(all_in_one, all_in_one, all_in_one)._stop()
     assert all_in_one.notes == [
         f"Framework {name} was not stopped: not now. Ctrl-C again ends everything at once." for name in "ab"
     ]

@@ -10,8 +10,8 @@ import pytest
 
 from kit.native_world import job, replica_set
 from shoal.cli.follow import head_of, task_of
-from shoal.cli.job_actions import start, stop, unstoppable
-from shoal.cli.job_lookup import Found, job_named, jobs_in
+from shoal.cli.job_actions import start, stop, why_unstoppable
+from shoal.cli.job_lookup import FoundJob, find_job, list_jobs
 from shoal.cli.progress import Board
 from shoal.cluster.embedded import EmbeddedCluster
 from shoal.dialects import load, state_annotation
@@ -59,23 +59,23 @@ async def cluster() -> EmbeddedCluster:
     return made
 
 
-async def test_they_are_listed_and_told_apart(cluster: EmbeddedCluster) -> None:
+async def test_jobs_of_the_same_name_are_listed_by_kind(cluster: EmbeddedCluster) -> None:
     task: Obj = {"name": "t", "replicas": 1, "template": job("a")["spec"]["template"]}
     await cluster.create(JOB, job("a"), "default")
     await cluster.create(VOLCANO, {"metadata": {"name": "a"}, "spec": {"tasks": [task]}}, "default")
     await cluster.create(REPLICA_SET, replica_set("b", 1), "default")
 
-    assert sorted(str(found) for found in await jobs_in(cluster, "default")) == ["Job a", "Job a", "ReplicaSet b"]
-    assert (await job_named(cluster, "rs/b", "default")).dialect.kind == REPLICA_SET
-    assert (await job_named(cluster, "jobs.batch/a", "default")).dialect.kind == JOB
+    assert sorted(str(found) for found in await list_jobs(cluster, "default")) == ["Job a", "Job a", "ReplicaSet b"]
+    assert (await find_job(cluster, "rs/b", "default")).dialect.kind == REPLICA_SET
+    assert (await find_job(cluster, "jobs.batch/a", "default")).dialect.kind == JOB
     with pytest.raises(click.ClickException) as several:
-        await job_named(cluster, "a", "default")
+        await find_job(cluster, "a", "default")
     assert several.value.message == ("there are several jobs called 'a': say jobs.batch.volcano.sh/a or jobs.batch/a.")
     await cluster.close()
 
 
 async def test_jobs_that_kubernetes_runs_are_not_listed() -> None:
-    assert await jobs_in(LikeKubernetes(), "default") == []  # type: ignore[arg-type]
+    assert await list_jobs(LikeKubernetes(), "default") == []  # type: ignore[arg-type]
 
 
 REFUSALS = [(JOB, 403), (REPLICA_SET, 429), (JOB, 500)]
@@ -85,7 +85,7 @@ REFUSALS = [(JOB, 403), (REPLICA_SET, 429), (JOB, 500)]
 async def test_a_refusal_is_not_taken_for_none(cluster: EmbeddedCluster, kind: Kind, code: int) -> None:
     refusal = ApiError(code, "Refused", "not now")
     with pytest.raises(ApiError) as caught:
-        await jobs_in(Refusing(cluster, kind, refusal), "default")  # type: ignore[arg-type]
+        await list_jobs(Refusing(cluster, kind, refusal), "default")  # type: ignore[arg-type]
     assert caught.value is refusal
     await cluster.close()
 
@@ -94,7 +94,7 @@ async def test_a_stop_suspends_a_batch_job_and_a_start_lets_it_go_on(cluster: Em
     await cluster.create(JOB, job("a"), "default")
     became = []
     for act in (stop, stop, start, start):
-        is_news = await act(cluster, await job_named(cluster, "a", "default"))
+        is_news = await act(cluster, await find_job(cluster, "a", "default"))
         became.append((is_news, (await cluster.get(JOB, "a", "default"))["spec"]["suspend"]))
     assert became == [(True, True), (False, True), (True, False), (False, False)]
     await cluster.close()
@@ -103,7 +103,7 @@ async def test_a_stop_suspends_a_batch_job_and_a_start_lets_it_go_on(cluster: Em
 async def test_a_replica_set_is_not_stopped(cluster: EmbeddedCluster) -> None:
     await cluster.create(REPLICA_SET, replica_set("web", 2), "default")
     await cluster.create(JOB, job("a"), "default")
-    told = [unstoppable(await job_named(cluster, name, "default")) for name in ("web", "a")]
+    told = [why_unstoppable(await find_job(cluster, name, "default")) for name in ("web", "a")]
     assert told == [
         "ReplicaSet web cannot be stopped: its kind has no end. `shoal scale web replica=0` sends its pods away, "
         "`shoal delete web` ends it.",
@@ -123,10 +123,10 @@ def pod_called(name: str, manifest: Obj, index: int) -> Obj:
     [({}, ["pod-x7k2q", "pod-b4c5d"]), ({"completionMode": "Indexed", "completions": 2}, ["pod-0", "pod-1"])],
     ids=["by number", "by index"],
 )
-def test_lines_are_headed_by_what_tells_pods_apart(spec: Obj, heads: list[str]) -> None:
+def test_log_lines_are_prefixed_by_distinct_pod_names(spec: Obj, heads: list[str]) -> None:
     manifest = job("a", **spec)
     manifest["metadata"] |= {"uid": "u", "namespace": "default"}
-    found = Found(manifest, BATCH)
+    found = FoundJob(manifest, BATCH)
     pods = [pod_called("a-x7k2q", manifest, 0), pod_called("a-b4c5d", manifest, 1 if spec else 0)]
     refs = [task_of(found, pod) for pod in pods]
     assert [head_of(found, ref, pod) for ref, pod in zip(refs, pods, strict=True) if ref is not None] == heads
@@ -151,8 +151,10 @@ async def test_the_table_never_goes_back_from_running_to_preparing(cluster: Embe
         done = RoleState("pod", ok_count=status.get("succeeded", 0))
         state = JobState(run=Run(stage=Stage.PREPARING), roles=(done,), stamps=Stamps(started=BEGAN))
         noted = state_annotation.record(read, state).annotations
-        found = Found({**made, "metadata": {**made["metadata"], "annotations": dict(noted)}, "status": status}, BATCH)
-        board.put(found)
-        words.append((status, board.standing(found), [view.word for _, view, _, _ in board.rows()]))
+        found = FoundJob(
+            {**made, "metadata": {**made["metadata"], "annotations": dict(noted)}, "status": status}, BATCH
+        )
+        board.update_job(found)
+        words.append((status, board.job_status(found), [view.status for _, view, _, _ in board.rows()]))
     assert words == STORY
     await cluster.close()

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 import pytest
 
 from kit.framework_notation import fw, role
-from shoal.cli.describe_page import World, story
-from shoal.cli.job_lookup import Found
+from shoal.cli.describe_page import DescribeContext, describe_job
+from shoal.cli.job_lookup import FoundJob
 from shoal.dialects.framework import DIALECT
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
@@ -45,6 +45,6 @@ def test_names_in_what_happened(case: str) -> None:
     job = fw("train", role("w"))
     job["metadata"] |= {"namespace": "default", "uid": UID}
     event = {"metadata": {"resourceVersion": "1"}, "message": message, "lastTimestamp": "2030-01-01T00:00:00Z"}
-    page = story(Found(job, DIALECT), World(pods=[], events=[event], run_owner=None, now=NOW))
+    page = describe_job(FoundJob(job, DIALECT), DescribeContext(pods=[], events=[event], run_owner=None, now=NOW))
     told = page.split("What happened:\n")[1].split("\n\n")[0].splitlines()
     assert [line.split("ago)  ")[1] for line in told] == [expected]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from shoal.cli.project import warn_of_settings
-from shoal.local.cluster import HostConfig
+from shoal.local.cluster import ClusterConfig
 from shoal.local.config import load
 from shoal.node.sandbox.interface import Network
 
@@ -17,13 +17,13 @@ GPUS = {"nvidia.com/gpu": "4"}
 @pytest.mark.parametrize(
     ("cluster", "named"),
     [
-        pytest.param(HostConfig(), "capacity, network", id="both differ"),
-        pytest.param(HostConfig(capacity=GPUS), "network", id="one differs"),
-        pytest.param(HostConfig(capacity={**GPUS, "a.b/c": "1"}, network=Network.ISOLATED), "", id="it has more"),
+        pytest.param(ClusterConfig(), "capacity, network", id="both differ"),
+        pytest.param(ClusterConfig(capacity=GPUS), "network", id="one differs"),
+        pytest.param(ClusterConfig(capacity={**GPUS, "a.b/c": "1"}, network=Network.ISOLATED), "", id="it has more"),
     ],
 )
 def test_settings_that_the_running_cluster_does_not_have_are_named(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], cluster: HostConfig, named: str
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], cluster: ClusterConfig, named: str
 ) -> None:
     file = tmp_path / "shoal.yaml"
     file.write_text("capacity: {nvidia.com/gpu: 4}\nnetwork: isolated\n")

@@ -9,9 +9,9 @@ from kit.pod_behavior import runs
 from kit.scenario import FRAMEWORK, NAMESPACE, SimulatedWorld
 from shoal.cli.describe_page import headline
 from shoal.cli.job_actions import stop
-from shoal.cli.job_lookup import Found
-from shoal.cli.job_table import exit_code_of, job_word
-from shoal.cli.reasons import last_words, why_ended
+from shoal.cli.job_lookup import FoundJob
+from shoal.cli.job_table import exit_code_of, job_status
+from shoal.cli.reasons import last_message_lines, why_ended
 from shoal.dialects.framework import DIALECT
 from shoal.engine import (
     AttemptState,
@@ -75,16 +75,16 @@ def test_the_last_lines_of_the_message_are_kept() -> None:
     said = "\n".join(f"line {number}" for number in range(9)) + "\n\n"
     state = failed(Detail(containers=(ContainerEnd("main", 7, "Error", said),)))
     assert state.run.outcome is not None
-    assert last_words(state, state.run.outcome) == [f"line {number}" for number in range(4, 9)]
+    assert last_message_lines(state, state.run.outcome) == [f"line {number}" for number in range(4, 9)]
 
 
-async def test_a_job_that_somebody_stopped_is_called_stopped() -> None:
+async def test_a_stopped_job_has_the_status_stopped() -> None:
     async with SimulatedWorld(0) as world:
         await world.submit(fw("job", role("worker", fate=runs())))
         await world.running("job", 1)
-        await stop(world.user, Found(await world.user.get(FRAMEWORK, "job", NAMESPACE), DIALECT))
+        await stop(world.user, FoundJob(await world.user.get(FRAMEWORK, "job", NAMESPACE), DIALECT))
         await world.completed("job")
-        job = Found(await world.user.get(FRAMEWORK, "job", NAMESPACE), DIALECT)
+        job = FoundJob(await world.user.get(FRAMEWORK, "job", NAMESPACE), DIALECT)
         told = headline(job, job.state, world.cluster.clock.now())
-    assert (job_word(job.state), exit_code_of(job.state)) == ("stopped", 1)
+    assert (job_status(job.state), exit_code_of(job.state)) == ("stopped", 1)
     assert told.startswith("Framework job in namespace default (worker x 1) was stopped after ")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from shoal.cli.event_grouping import Line, grouped
+from shoal.cli.event_grouping import Line, group_events
 from shoal.kube.messages import Message
 from shoal.operator.messages import CATALOG
 
@@ -69,4 +69,4 @@ CASES: dict[str, tuple[list[Line], list[tuple[int, str]]]] = {
 @pytest.mark.parametrize("case", CASES)
 def test_lines_are_grouped(case: str) -> None:
     lines, expected = CASES[case]
-    assert [(int((each.at - T0).total_seconds()), each.text) for each in grouped(lines)] == expected
+    assert [(int((each.at - T0).total_seconds()), each.text) for each in group_events(lines)] == expected

@@ -99,7 +99,7 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize(("text", "mistakes"), MISTAKES.values(), ids=MISTAKES)
-def test_every_mistake_is_told_with_its_path(tmp_path: Path, text: str, mistakes: list[str]) -> None:
+def test_every_mistake_is_reported_with_its_path(tmp_path: Path, text: str, mistakes: list[str]) -> None:
     with pytest.raises(click.ClickException) as refused:
         load(written(tmp_path, text))
     told = [line.removeprefix("  ") for line in refused.value.message.splitlines()[1:]]

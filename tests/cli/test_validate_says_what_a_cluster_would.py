@@ -49,7 +49,7 @@ def gang_kind(kind: str, name: str, **spec: object) -> Obj:
     return {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": kind, "metadata": {"name": name}, "spec": spec}
 
 
-def test_queues_and_groups_are_judged_by_what_they_say_themselves(tmp_path: Path) -> None:
+def test_queues_and_groups_are_validated_by_their_own_fields(tmp_path: Path) -> None:
     good = gang_kind("Queue", "good", parent="dept", capability={"cpu": 4}), gang_kind("PodGroup", "good", queue="dept")
     negative = gang_kind("Queue", "q", capability={"cpu": "-1"}), gang_kind("PodGroup", "g", minResources={"cpu": "-3"})
     result = validated(tmp_path, *good, *negative, gang_kind("Queue", "loop", parent="loop"))
@@ -73,7 +73,7 @@ def test_a_job_for_the_queue_above_all_others_is_refused(tmp_path: Path) -> None
     assert 'spec.queue: Invalid value: "root": can not submit job to root queue: choose a leaf' in result.output
 
 
-def test_a_kind_nobody_knows_is_a_mistake(tmp_path: Path) -> None:
+def test_an_unknown_kind_is_a_mistake(tmp_path: Path) -> None:
     result = validated(tmp_path, {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}})
     assert result.exit_code == 1
     assert "nobody here knows a Widget in example.com/v1" in result.output

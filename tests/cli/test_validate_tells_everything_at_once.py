@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from kit.framework_notation import fw, role
 from shoal.cli.main import shoal
 from shoal.cli.manifest_files import Manifest
-from shoal.cli.offline_validation import Verdict, judge, judge_room
+from shoal.cli.offline_validation import ValidationResult, make_machinery, validate
 from shoal.kube.objects import Obj
 
 POD = "spec.taskRoles[0].task.pod"
@@ -21,8 +21,8 @@ TEXT = "must be text; put it in quotes"
 NO_ROLES = "spec.taskRoles: there are no roles, so there are no tasks: it waits until there are some"
 
 
-def judged(obj: Obj) -> Verdict:
-    return judge(judge_room(), Manifest(obj, "job.yaml"))
+def judged(obj: Obj) -> ValidationResult:
+    return validate(make_machinery(), Manifest(obj, "job.yaml"))
 
 
 def of_pod(spec: Obj, **metadata: Any) -> Obj:
@@ -41,7 +41,7 @@ def test_what_an_api_server_will_refuse_when_pods_are_made_is_a_mistake_now() ->
     found = judged(
         of_pod({"restartPolicy": "never", "containers": [{"name": "a", "img": "b", "volumeMounts": [mount]}]})
     )
-    assert found == Verdict(
+    assert found == ValidationResult(
         (
             f"{POD}.spec.containers[0].image: Required value",
             f'{POD}.spec.containers[0].volumeMounts[0].name: Not found: "data"',
@@ -54,7 +54,7 @@ def test_what_an_api_server_will_refuse_when_pods_are_made_is_a_mistake_now() ->
 def test_values_of_a_wrong_type_hide_nothing() -> None:
     sick = container(resources={"limits": {"cpu": "1,5", "memory": "2Gigs"}}, image="")
     found = judged(of_pod({"containers": [sick]}, annotations={"n": 3, "m": "x"}, lables={}))
-    assert found == Verdict(
+    assert found == ValidationResult(
         (
             f"metadata.annotations.n: Invalid value: 3: {TEXT}",
             f'{POD}.spec.containers[0].resources.limits.cpu: Invalid value: "1,5": {AMOUNT}',
@@ -68,7 +68,7 @@ def test_values_of_a_wrong_type_hide_nothing() -> None:
 def test_unknown_fields_are_mistakes_among_the_others() -> None:
     manifest = fw("pet", {**role("worker", -1), "tasknumber": 3})
     manifest["spec"]["executiontype"] = "Start"
-    assert judged(manifest) == Verdict(
+    assert judged(manifest) == ValidationResult(
         (
             "spec.taskRoles[0].taskNumber: Invalid value: -1: must be 0 or more: a role has from 0 to 10000 tasks",
             "spec.taskRoles[0].tasknumber: there is no such field; did you mean taskNumber?",
@@ -77,7 +77,7 @@ def test_unknown_fields_are_mistakes_among_the_others() -> None:
     )
 
 
-def test_objects_beside_the_job_are_told_whole_too() -> None:
+def test_other_objects_are_validated_too() -> None:
     odd = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "X"}, "data": {"a": 3, "b": True}, "dta": {}}
     found = judged(odd)
     assert found.mistakes[:2] == (f"data.a: Invalid value: 3: {TEXT}", f"data.b: Invalid value: true: {TEXT}")
@@ -99,12 +99,14 @@ WITHOUT_TASKS: dict[str, tuple[Obj, tuple[str, ...]]] = {
 @pytest.mark.parametrize(("written", "warnings"), WITHOUT_TASKS.values(), ids=list(WITHOUT_TASKS))
 def test_a_job_without_tasks_is_let_in_with_a_warning(written: Obj, warnings: tuple[str, ...]) -> None:
     head = {key: value for key, value in fw("pet").items() if key != "spec"}
-    assert judged({**head, **written}) == Verdict((), warnings)
+    assert judged({**head, **written}) == ValidationResult((), warnings)
 
 
 def test_a_spec_in_another_case_is_a_mistake() -> None:
     head = {key: value for key, value in fw("pet").items() if key != "spec"}
-    assert judged({**head, "Spec": {}}) == Verdict(("Spec: there is no such field; did you mean spec?",), (NO_ROLES,))
+    assert judged({**head, "Spec": {}}) == ValidationResult(
+        ("Spec: there is no such field; did you mean spec?",), (NO_ROLES,)
+    )
 
 
 MEANT = "; did you mean Framework in frameworkcontroller.microsoft.com/v1?"
@@ -116,9 +118,9 @@ UNKNOWN = {
 
 
 @pytest.mark.parametrize(("api_version", "kind", "hint"), UNKNOWN.values(), ids=list(UNKNOWN))
-def test_an_unknown_kind_is_told_with_the_one_that_was_meant(api_version: str, kind: str, hint: str) -> None:
+def test_an_unknown_kind_is_reported_with_the_nearest_kind(api_version: str, kind: str, hint: str) -> None:
     found = judged({"apiVersion": api_version, "kind": kind, "metadata": {"name": "pet"}})
-    assert found == Verdict((f"apiVersion, kind: nobody here knows a {kind} in {api_version}{hint}",))
+    assert found == ValidationResult((f"apiVersion, kind: nobody here knows a {kind} in {api_version}{hint}",))
 
 
 @pytest.mark.parametrize("sick", [3, {"name": "a", "namespace": "A B"}, "x", [], [1], {"name": 3}, None], ids=str)

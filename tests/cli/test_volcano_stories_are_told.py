@@ -13,25 +13,25 @@ from kit.pod_behavior import exits, runs
 from kit.scenario import NAMESPACE
 from kit.volcano_jobs import policy, task, vcjob
 from kit.volcano_world import SimulatedVolcano
-from shoal.cli.commands.describe import surroundings
+from shoal.cli.commands.describe import load_context
 from shoal.cli.commands.run import is_over
-from shoal.cli.describe_page import headline, story
-from shoal.cli.follow import Follower, Sight
-from shoal.cli.job_lookup import Found
-from shoal.cli.job_table import exit_code_of, job_row, job_word, tasks_of
-from shoal.cli.progress import Lines, Screen
+from shoal.cli.describe_page import describe_job, headline
+from shoal.cli.follow import Follower, PodView
+from shoal.cli.job_lookup import FoundJob
+from shoal.cli.job_table import exit_code_of, job_row, job_status, tasks_of
+from shoal.cli.progress import LineDisplay, TableDisplay
 from shoal.dialects.volcano import DIALECT
 from shoal.kube.kinds import POD
 from shoal.kube.objects import Obj, uid_of
 
 
-async def seen(world: SimulatedVolcano, name: str = "a") -> Found:
-    return Found(await world.user.get(DIALECT.kind, name, NAMESPACE), DIALECT)
+async def seen(world: SimulatedVolcano, name: str = "a") -> FoundJob:
+    return FoundJob(await world.user.get(DIALECT.kind, name, NAMESPACE), DIALECT)
 
 
 async def told(world: SimulatedVolcano, name: str = "a") -> str:
     found = await seen(world, name)
-    return re.sub(r"\d\d:\d\d:\d\d \(\d+s ago\)", "WHEN", story(found, await surroundings(world.user, found)))
+    return re.sub(r"\d\d:\d\d:\d\d \(\d+s ago\)", "WHEN", describe_job(found, await load_context(world.user, found)))
 
 
 def bad(**spec: object) -> Obj:
@@ -74,7 +74,7 @@ async def test_a_job_ends_with_the_code_of_the_task_that_made_it_fail(case: str)
         await world.submit(manifest)
         status = await world.in_phase("a", phase)
         found = await seen(world)
-    assert (job_word(found.state), exit_code_of(found.state), status["state"]["message"]) == (word, 7, message)
+    assert (job_status(found.state), exit_code_of(found.state), status["state"]["message"]) == (word, 7, message)
     assert ": worker-1 ended with code 7." in headline(found, found.state, world.cluster.clock.now())
 
 
@@ -91,14 +91,14 @@ async def test_an_aborted_job_is_not_waited_for_by_run() -> None:
     assert page.endswith(f"What is next:\n  It is held: {resume}; {end}.")
 
 
-async def test_a_gang_without_room_says_so_in_lines_and_in_the_table() -> None:
+async def test_a_gang_without_room_is_shown_in_lines_and_in_the_table() -> None:
     async with SimulatedVolcano() as world:
         await world.submit(vcjob("a", task(replicas=2, requests={"cpu": "500"})))
         found, out = await seen(world), StringIO()
-        lines = Lines(Console(file=out, width=200), logs=True)
-        screen = Screen(Console(file=StringIO(), width=140, height=30), logs=True)
+        lines = LineDisplay(Console(file=out, width=200), logs=True)
+        screen = TableDisplay(Console(file=StringIO(), width=140, height=30), logs=True)
 
-        def gang(job: Found, why: str) -> None:
+        def gang(job: FoundJob, why: str) -> None:
             lines.gang(job, why)
             screen.gang(job, why)
 
@@ -112,7 +112,7 @@ async def test_a_gang_without_room_says_so_in_lines_and_in_the_table() -> None:
         screen.change(await seen(world))
     why = re.search(r" a: pending: (needs 1000 .+)", out.getvalue())
     assert why is not None
-    assert [(view.name, view.word, cause) for _, view, _, cause in screen.rows()] == [
+    assert [(view.name, view.status, cause) for _, view, _, cause in screen.rows()] == [
         ("worker-0", "waiting", why[1]),
         ("worker-1", "waiting", ""),
     ]
@@ -127,21 +127,21 @@ async def test_the_table_shows_every_task_to_the_end_and_where_it_was() -> None:
         found = await seen(world)
     assert job_row(before, world.cluster.clock.now())[2:4] == ["new", "0/2 running"]
     assert job_row(found, world.cluster.clock.now())[2:4] == ["succeeded", "2/2 over"]
-    assert [(view.name, view.word) for view in tasks_of(found.state)] == [
+    assert [(view.name, view.status) for view in tasks_of(found.state)] == [
         ("server-0", "cut off"),
         ("worker-0", "succeeded"),
     ]
-    screen = Screen(Console(file=StringIO(), width=140, height=30), logs=True)
+    screen = TableDisplay(Console(file=StringIO(), width=140, height=30), logs=True)
     screen.change(found)
-    screen.pod(found, "server-0", Sight("1", "node-1"))
-    screen.pod(found, "worker-0", Sight("2", "node-2"))
+    screen.pod(found, "server-0", PodView("1", "node-1"))
+    screen.pod(found, "worker-0", PodView("2", "node-2"))
     assert [(view.name, view.node) for _, view, _, _ in screen.rows()] == [
         ("server-0", "node-1"),
         ("worker-0", "node-2"),
     ]
 
 
-async def test_the_story_says_what_policies_and_completion_rules_will_do() -> None:
+async def test_describe_shows_policies_and_completion_rules() -> None:
     policies = [
         policy("PodEvicted", "RestartTask", "10s"),
         policy("PodFailed,TaskFailed", "RestartJob"),
@@ -164,7 +164,7 @@ async def test_the_story_says_what_policies_and_completion_rules_will_do() -> No
     ]
 
 
-async def test_what_happened_is_told_as_people_say_it() -> None:
+async def test_describe_shows_what_happened() -> None:
     async with SimulatedVolcano() as world:
         await world.submit(vcjob("a", task(replicas=2, fate=runs()), policies=[policy("PodEvicted", "RestartTask")]))
         await world.up("a", 2)
@@ -190,7 +190,7 @@ async def test_what_happened_is_told_as_people_say_it() -> None:
     }
 
 
-async def test_a_name_that_another_job_took_is_waited_for_and_said() -> None:
+async def test_a_name_taken_by_another_job_is_waited_for_and_reported() -> None:
     """Both languages call their pods by job, role and index; neither touches what the other owns."""
     taken = {
         "metadata": {"name": "a-worker-0", "namespace": NAMESPACE},

@@ -9,9 +9,9 @@ from kit.pod_behavior import exits
 from kit.scenario import NAMESPACE, SimulatedWorld
 from kit.volcano_jobs import policy, task, vcjob
 from kit.volcano_world import SimulatedVolcano
-from shoal.cli.commands.wait import is_aborted, reached, told
+from shoal.cli.commands.wait import describe_result, is_aborted, wait_for_goal
 from shoal.cli.job_actions import start, stop
-from shoal.cli.job_lookup import Found
+from shoal.cli.job_lookup import FoundJob
 from shoal.cli.job_table import exit_code_of
 
 ABORTED = (
@@ -20,11 +20,11 @@ ABORTED = (
 )
 
 
-async def seen(world: SimulatedWorld) -> Found:
-    return Found(await world.user.get(world.dialect.kind, "a", NAMESPACE), world.dialect)
+async def seen(world: SimulatedWorld) -> FoundJob:
+    return FoundJob(await world.user.get(world.dialect.kind, "a", NAMESPACE), world.dialect)
 
 
-async def aborted(world: SimulatedVolcano) -> Found:
+async def aborted(world: SimulatedVolcano) -> FoundJob:
     server = task("server", fate=exits(0, after=100))
     worker = task(in_runs={0: exits(7)}, fate=exits(0))
     await world.submit(vcjob("a", server, worker, policies=[policy("PodFailed", "AbortJob")]))
@@ -32,9 +32,9 @@ async def aborted(world: SimulatedVolcano) -> Found:
     return await seen(world)
 
 
-async def waited(world: SimulatedVolcano, job: Found, *, is_stopped: bool = False) -> Found:
+async def waited(world: SimulatedVolcano, job: FoundJob, *, is_stopped: bool = False) -> FoundJob:
     """To its end, or hold; where the operator is stopped, it starts again after the waiting has begun."""
-    waiting = asyncio.create_task(reached(world.user, job, "completed"))
+    waiting = asyncio.create_task(wait_for_goal(world.user, job, "completed"))
     if is_stopped:
         await world.settle()
         await world.restart_operator()
@@ -47,25 +47,25 @@ async def waited(world: SimulatedVolcano, job: Found, *, is_stopped: bool = Fals
 async def test_an_abort_ends_it_with_the_code_of_its_cause() -> None:
     async with SimulatedVolcano() as world:
         found = await waited(world, await aborted(world))
-    assert (told(found), exit_code_of(found.state)) == (ABORTED, 7)
+    assert (describe_result(found), exit_code_of(found.state)) == (ABORTED, 7)
 
 
-async def test_a_job_that_was_told_to_resume_is_waited_for() -> None:
+async def test_a_job_that_is_about_to_resume_is_waited_for() -> None:
     async with SimulatedVolcano() as world:
         held = await aborted(world)
         await world.kill_operator()
         await start(world.user, held)
         found = await waited(world, held, is_stopped=True)
-    assert (told(found), exit_code_of(found.state)) == ("Job a has succeeded.", 0)
+    assert (describe_result(found), exit_code_of(found.state)) == ("Job a has succeeded.", 0)
 
 
-async def test_a_job_that_was_told_to_end_is_waited_for() -> None:
+async def test_a_job_that_is_about_to_end_is_waited_for() -> None:
     async with SimulatedVolcano() as world:
         held = await aborted(world)
         await world.kill_operator()
         await stop(world.user, held)
         found = await waited(world, held, is_stopped=True)
-    assert (told(found), exit_code_of(found.state)) == ("Job a was stopped.", 1)
+    assert (describe_result(found), exit_code_of(found.state)) == ("Job a was stopped.", 1)
 
 
 async def test_a_pause_that_the_file_asks_for_is_no_abort() -> None:

@@ -34,7 +34,8 @@ async def main(path, seed):
     for number in range(100000):
         name = f"c{chance.randrange(20)}"
         if name not in alive:
-            made = await cluster.create(kinds.CONFIG_MAP, {"metadata": {"name": name}, "data": {"n": str(number)}}, "default")
+            config_map = {"metadata": {"name": name}, "data": {"n": str(number)}}
+            made = await cluster.create(kinds.CONFIG_MAP, config_map, "default")
             alive[name] = number
         elif chance.random() < 0.3:
             await cluster.delete(kinds.CONFIG_MAP, name, "default")
@@ -48,7 +49,7 @@ async def main(path, seed):
         sys.stdout.flush()
 
 asyncio.run(main(sys.argv[1], int(sys.argv[2])))
-"""  # noqa: E501
+"""
 
 
 def run_and_kill(path: Path, seed: int, after_lines: int) -> list[list[object]]:

@@ -10,7 +10,7 @@ import pytest
 
 from kit.frameworks import framework, pet, pod_template, role
 from shoal.cli.manifest_files import Manifest
-from shoal.cli.offline_validation import judge, judge_room
+from shoal.cli.offline_validation import make_machinery, validate
 from shoal.cluster.apimachinery import Machinery
 from shoal.cluster.types import WriteOptions
 from shoal.dialects.dialect import ManifestInvalid
@@ -381,7 +381,7 @@ def test_validate_says_what_the_cluster_says_now_and_of_the_pods_later(machinery
     new = {**manifest, "metadata": named}
     with pytest.raises(ApiError) as refused:
         machinery.create(DIALECT.kind, "default", deepcopy(new), WriteOptions())
-    judged = judge(judge_room(), Manifest(new, "job.yaml"))
+    judged = validate(make_machinery(), Manifest(new, "job.yaml"))
 
     later = [
         cause for cause in DIALECT.preview_pods(new) if cause.field not in {each.field for each in refused.value.causes}

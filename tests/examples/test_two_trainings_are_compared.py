@@ -18,11 +18,11 @@ def test_of_a_step_made_twice_the_second_time_counts() -> None:
     assert apart(UNDISTURBED, training((4, 0, 4.0), (4, 1, 9.0), (2, 1, 2.0), (2, 2, 1.0))) == 0
 
 
-def test_the_largest_difference_is_told_as_a_part_of_the_loss() -> None:
+def test_the_largest_difference_is_relative_to_the_loss() -> None:
     assert apart(UNDISTURBED, training((4, 0, 4.0), (2, 1, 2.5), (2, 2, 1.1))) == 0.25
 
 
-def test_a_step_nobody_wrote_down_is_passed_over() -> None:
+def test_steps_missing_in_one_log_are_skipped() -> None:
     assert apart(UNDISTURBED, training((4, 0, 4.0), (2, 2, 1.0))) == 0
 
 

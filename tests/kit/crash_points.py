@@ -77,4 +77,4 @@ def mortal_sandboxes(sandboxes: Any, life: Lifeline) -> Any:
         kept, lost = found
         return [one(sandbox) for sandbox in kept], lost
 
-    return Mortal(sandboxes, life, "sandboxes", ("create", "adopt", "forget"), {"create": one, "adopt": adopted})
+    return Mortal(sandboxes, life, "sandboxes", ("create", "adopt", "remove"), {"create": one, "adopt": adopted})

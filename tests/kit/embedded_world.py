@@ -18,7 +18,7 @@ from kit.scenario import NAMESPACE, World
 from shoal.dialects.framework import settings
 from shoal.kube.errors import ApiError
 from shoal.kube.objects import Obj
-from shoal.local.cluster import HostConfig, Hosted, running
+from shoal.local.cluster import ClusterConfig, RunningCluster, start_cluster
 from shoal.local.data_dir import DataFolder
 from shoal.node.sandbox.interface import Network
 from shoal.operator.embedded import JobReconciler
@@ -50,7 +50,7 @@ class RealWorld(World):
         self._stack = AsyncExitStack()
         self.pod_refusal: ApiError | None = None  # how the operator is answered when it makes a pod, while it is set
         self.hidden: set[str] = set()  # uids of pods the operator never hears of
-        self.hosted: Hosted
+        self.hosted: RunningCluster
         self._loop: JobReconciler
 
     def settings(self, config: Obj | None) -> Mapping[str, Any]:
@@ -67,12 +67,12 @@ class RealWorld(World):
         await self._stack.aclose()
 
     async def _start(self) -> None:
-        config = HostConfig(
+        config = ClusterConfig(
             capacity=self._capacity, network=self._network,
             dialects=self._dialects, on_job_loop=self._look_over,
             nodes=self._nodes, scheduler=self._scheduler,
         )  # fmt: skip
-        self.hosted = await self._stack.enter_async_context(running(self._data, config))
+        self.hosted = await self._stack.enter_async_context(start_cluster(self._data, config))
         self.look_at(self.hosted.cluster.machinery, self.hosted.cluster)
 
     def _look_over(self, loop: JobReconciler) -> None:
@@ -110,7 +110,7 @@ class RealWorld(World):
 
     async def _hear(self) -> None:
         self._news.clear()
-        await self.hosted.unless_broken(self._news.wait())
+        await self.hosted.wait_or_raise(self._news.wait())
 
     def _changed(self) -> None:
         self._news.set()

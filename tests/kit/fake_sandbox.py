@@ -16,12 +16,12 @@ from typing import Any
 
 from shoal.node.sandbox.interface import (
     Exited,
-    KeeperLost,
     LostSandbox,
     Network,
     ProcessSpec,
     ProcessState,
     SandboxSpec,
+    ShimLost,
     Started,
 )
 
@@ -56,7 +56,7 @@ class FakeSandbox:
 
     def _check(self) -> None:
         if self.lost:
-            raise KeeperLost(self.spec.id)
+            raise ShimLost(self.spec.id)
 
     async def start(self, process: ProcessSpec) -> Started | Exited:
         self._check()
@@ -164,7 +164,7 @@ class FakeSandboxes:
     async def adopt(self) -> tuple[list[Any], list[LostSandbox]]:
         return list(self.sandboxes.values()), list(self.graves.values())
 
-    async def forget(self, sandbox: str) -> None:
+    async def remove(self, sandbox: str) -> None:
         self.graves.pop(sandbox, None)
 
     async def serve(self, services: Mapping[tuple[str, int], tuple[tuple[str, int], ...]]) -> None:

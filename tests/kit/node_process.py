@@ -18,7 +18,7 @@ from shoal.kube.objects import Obj, name_of
 from shoal.node.agent import Agent
 from shoal.node.config import NodeConfig
 from shoal.node.inotify import FolderWatch
-from shoal.node.sandbox.sandbox_manager import Keepers
+from shoal.node.sandbox.sandbox_manager import SandboxManager
 
 COUNT = 3
 NOTE = 'echo "$HOSTNAME" >> /notes/started; '
@@ -69,7 +69,7 @@ async def main(data: Path) -> None:
     (data / "notes").mkdir(parents=True, exist_ok=True)
     is_first = not (data / "state.db").exists()
     cluster = await EmbeddedCluster.open(data / "state.db")
-    sandboxes = await Keepers.open(data / "sandboxes")
+    sandboxes = await SandboxManager.open(data / "sandboxes")
     if is_first:
         for obj in pods(data):
             await cluster.create(POD, obj, "default")

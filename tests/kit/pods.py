@@ -50,7 +50,7 @@ def machine(**more: Any) -> Machine:
 
 
 def config(data: Path, **more: Any) -> NodeConfig:
-    quick = BackOff(first_seconds=0.0, longest_seconds=0.0)
+    quick = BackOff(initial_seconds=0.0, max_seconds=0.0)
     given: dict[str, Any] = {"name": NODE_NAME, "data": data, "machine": machine(), "backoff": quick, "caller_env": {}}
     return NodeConfig(**{**given, **more})
 

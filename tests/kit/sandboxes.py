@@ -14,8 +14,8 @@ from uuid import uuid4
 
 from shoal.node.sandbox import cgroups, proctree
 from shoal.node.sandbox.interface import Mount, Network, ProcessSpec, SandboxSpec
-from shoal.node.sandbox.sandbox_manager import Keepers
-from shoal.node.sandbox.shim_client import KeptSandbox, until_gone
+from shoal.node.sandbox.sandbox_manager import SandboxManager
+from shoal.node.sandbox.shim_client import ShimClient, wait_gone
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 LONGEST_DEATH_SECONDS = 120
@@ -41,7 +41,7 @@ _claims: list[socket.socket] = []
 class Place:
     """A folder for one test, the sandboxes in it, and the pods made so far."""
 
-    def __init__(self, root: Path, keepers: Keepers) -> None:
+    def __init__(self, root: Path, keepers: SandboxManager) -> None:
         self.root = root
         self.keepers = keepers
         self._count = 0
@@ -76,7 +76,7 @@ class Place:
 class Pod:
     """A sandbox with short words for what tests do."""
 
-    def __init__(self, place: Place, sandbox: KeptSandbox) -> None:
+    def __init__(self, place: Place, sandbox: ShimClient) -> None:
         self._place = place
         self.sandbox = sandbox
 
@@ -161,7 +161,7 @@ async def opened(root: Path, network: Network, *, pids_limit: int | None = None)
     """Sandboxes in a folder, all closed at the end, and nothing of them left on the machine."""
     before = _machine()
     folder = root / "sandboxes"
-    keepers = await Keepers.open(folder, network=network, pids_limit=pids_limit)
+    keepers = await SandboxManager.open(folder, network=network, pids_limit=pids_limit)
     place = Place(root, keepers)
     try:
         yield place
@@ -180,14 +180,14 @@ async def _dying_are_dead(folder: Path) -> None:
     """A keeper that a test has killed leaves its pod's processes to the kernel, which takes its time over them."""
     for line in left_running(folder):
         with suppress(TimeoutError):
-            await asyncio.wait_for(until_gone([int(line.partition(" ")[0])]), LONGEST_DEATH_SECONDS)
+            await asyncio.wait_for(wait_gone([int(line.partition(" ")[0])]), LONGEST_DEATH_SECONDS)
 
 
 def left_running(folder: Path) -> list[str]:
     """Living processes that were started for the sandboxes in this folder."""
     sandboxes = {path.name for path in folder.iterdir() if path.is_dir()}
     found = []
-    for pid in proctree.everyone():
+    for pid in proctree.all_pids():
         seen = proctree.stat(pid)
         if seen is None or not seen.is_alive or pid == os.getpid():
             continue
@@ -208,7 +208,7 @@ def _machine() -> Mapping[str, object]:
     return {"mounts": mounts, "interfaces": sorted(name for _, name in socket.if_nameindex())}
 
 
-def _groups_left(keepers: Keepers) -> list[str]:
+def _groups_left(keepers: SandboxManager) -> list[str]:
     place, _ = cgroups.find()
     if place is None:
         return []

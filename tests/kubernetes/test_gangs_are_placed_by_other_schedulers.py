@@ -28,9 +28,9 @@ from kit.run_folder import folder_of_the_run, needs_a_control_plane
 from kit.third_party_gang_crds import define
 from kit.third_party_schedulers import FULL, Admitter, Copies, conditions
 from kit.volcano_jobs import policy, task, vcjob
-from shoal.cli.commands.describe import surroundings
-from shoal.cli.describe_page import story
-from shoal.cli.job_lookup import job_named
+from shoal.cli.commands.describe import load_context
+from shoal.cli.describe_page import describe_job
+from shoal.cli.job_lookup import find_job
 from shoal.cluster.client import PatchType
 from shoal.cluster.kubeconfig import from_kubeconfig
 from shoal.cluster.kubernetes import KubernetesCluster, open_client
@@ -159,8 +159,8 @@ class Play:
             )
 
     async def describe(self) -> str:
-        found = await job_named(self.ground.admin, "ctr", self.ground.jobs)
-        return story(found, await surroundings(self.ground.admin, found))
+        found = await find_job(self.ground.admin, "ctr", self.ground.jobs)
+        return describe_job(found, await load_context(self.ground.admin, found))
 
     async def waits_for_room(self) -> None:
         """Not one pod runs before there is room for all, and the job says what it waits for."""

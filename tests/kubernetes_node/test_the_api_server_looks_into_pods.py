@@ -65,7 +65,7 @@ async def test_commands_run_in_the_container_and_end_with_their_code(kubernetes_
         assert done.stderr == "no\ncommand terminated with exit code 3\n"
 
 
-async def test_nobody_is_answered_whom_the_cluster_does_not_let(kubernetes_plane: ControlPlane) -> None:
+async def test_callers_without_rights_are_rejected(kubernetes_plane: ControlPlane) -> None:
     async with reached(kubernetes_plane) as (cluster, namespace):
         await cluster.create(POD, pod("talks", "echo secret"), namespace)
         await ended(cluster, namespace, "talks")

@@ -21,7 +21,7 @@ from shoal.cluster.kubeconfig import from_kubeconfig
 from shoal.cluster.kubernetes import KubernetesCluster, open_client
 from shoal.kube.kinds import CONFIG_MAP, EVENT, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, POD, SECRET
 from shoal.node.identity import review_self
-from shoal.node.rbac import NEEDS
+from shoal.node.rbac import REQUIRED_PERMISSIONS
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.processes]
 
@@ -35,7 +35,7 @@ def test_the_roles_shown_hold_what_the_node_asks_for_and_no_more() -> None:
         for resource in rule["resources"]
         for verb in rule["verbs"]
     }
-    everywhere = [need for need in NEEDS if not need.name]
+    everywhere = [need for need in REQUIRED_PERMISSIONS if not need.name]
     assert shown == {(need.kind.group, need.kind.plural, verb) for need in everywhere for verb in need.verbs}
     assert [(binding["kind"], binding["roleRef"]["name"]) for binding in bindings] == [
         ("ClusterRoleBinding", "shoal-node"),
@@ -94,7 +94,7 @@ async def is_granted(cluster: KubernetesCluster) -> None:
     async def lacking() -> list[str]:
         found = [
             (await cluster.check_access(verb, need.kind, need.namespace, need.name))
-            for need in NEEDS
+            for need in REQUIRED_PERMISSIONS
             for verb in need.verbs
         ]
         return [access.reason for access in found if not access.is_allowed]

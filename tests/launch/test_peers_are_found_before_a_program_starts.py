@@ -10,9 +10,9 @@ import pytest
 from shoal.cluster.embedded import EmbeddedCluster
 from shoal.kube.kinds import POD
 from shoal.kube.objects import Obj
-from shoal.launch.paddle_launcher.environment import EnvironmentInvalid, Orders, read
+from shoal.launch.paddle_launcher.environment import EnvironmentInvalid, LauncherConfig, read
 from shoal.launch.paddle_launcher.peer_watch import wait
-from shoal.launch.paddle_launcher.peers import Gathering, TooManyFailed, gathered, settings
+from shoal.launch.paddle_launcher.peers import PeerStatus, TooManyFailed, peer_status, training_env
 
 VARIABLES = {
     "TRAINING_ROLE": "TRAINER",
@@ -41,10 +41,12 @@ ALL = [pod("trainer", 1), pod("pserver", 10), pod("pserver", 9), pod("trainer", 
 
 
 def test_variables_are_read():
-    assert read(VARIABLES) == Orders("fluid-ctr", "TRAINER", "ctr-trainer-1", "default", 2, 2, 30236, "python train.py")
+    assert read(VARIABLES) == LauncherConfig(
+        "fluid-ctr", "TRAINER", "ctr-trainer-1", "default", 2, 2, 30236, "python train.py"
+    )
 
 
-def test_every_mistake_of_the_variables_is_told():
+def test_every_mistake_of_the_variables_is_reported():
     with pytest.raises(EnvironmentInvalid) as refused:
         read({"TRAINING_ROLE": "WORKER", "PADDLE_PORT": "0", "PADDLE_PSERVERS_NUM": "two", "PADDLE_TRAINERS_NUM": "2"})
     assert str(refused.value).splitlines() == [
@@ -64,13 +66,13 @@ def test_a_trainer_waits_for_everybody_and_a_server_for_servers():
         pod("trainer", 0, deletionTimestamp="2026-01-01T00:00:00Z"),
     ]
     servers = ("paddle-job-pserver=fluid-ctr", 1, 2)
-    assert gathered(TRAINER, pods) == Gathering((servers, ("paddle-job=fluid-ctr", 0, 2)))
-    assert gathered(SERVER, pods) == Gathering((servers,))
-    assert gathered(TRAINER, ALL).is_complete
+    assert peer_status(TRAINER, pods) == PeerStatus((servers, ("paddle-job=fluid-ctr", 0, 2)))
+    assert peer_status(SERVER, pods) == PeerStatus((servers,))
+    assert peer_status(TRAINER, ALL).is_complete
 
 
 def test_names_order_the_members_as_text():
-    assert settings(SERVER, ALL) == {
+    assert training_env(SERVER, ALL) == {
         "PADDLE_PSERVERS": "10.0.0.10:30236,10.0.0.9:30237",
         "PADDLE_PSERVERS_IP_PORT_LIST": "10.0.0.10:30236,10.0.0.9:30237",
         "PADDLE_TRAINER_IPS": "10.0.1.0,10.0.1.1",
@@ -80,29 +82,29 @@ def test_names_order_the_members_as_text():
         "PADDLE_PORT": "30236",
         "POD_IP": "10.0.0.10",
     }
-    assert settings(TRAINER, ALL)["PADDLE_TRAINER_ID"] == "1"
+    assert training_env(TRAINER, ALL)["PADDLE_TRAINER_ID"] == "1"
 
 
-def test_nobody_starts_among_many_that_failed():
+def test_no_trainer_starts_after_too_many_failures():
     one, two = ([*ALL, *(pod("trainer", index, "Failed") for index in range(2, 2 + count))] for count in (1, 2))
-    assert settings(TRAINER, one)["PADDLE_TRAINER_ID"] == "1"
+    assert training_env(TRAINER, one)["PADDLE_TRAINER_ID"] == "1"
     with pytest.raises(TooManyFailed, match="2 trainers of fluid-ctr have failed, 1 may: not starting"):
-        settings(TRAINER, two)
+        training_env(TRAINER, two)
 
 
-def test_a_failure_that_was_told_to_go_counts_no_more():
+def test_failed_pods_being_deleted_do_not_count():
     failed = [pod("trainer", index, "Failed", deletionTimestamp="2026-01-01T00:00:00Z") for index in (2, 3)]
-    assert settings(TRAINER, [*ALL, *failed])["PADDLE_TRAINER_ID"] == "1"
-    assert gathered(TRAINER, [*ALL, *failed]).ended == ()
+    assert training_env(TRAINER, [*ALL, *failed])["PADDLE_TRAINER_ID"] == "1"
+    assert peer_status(TRAINER, [*ALL, *failed]).ended == ()
 
 
 def test_a_trainer_that_is_done_already_is_waited_for_no_longer():
     """It was quick: the others may not have seen it run, and nobody comes in its place. A server that ended is gone."""
     servers = [pod("pserver", 9), pod("pserver", 10)]
     done = [*servers, pod("trainer", 0, "Succeeded"), pod("trainer", 1)]
-    assert (gathered(TRAINER, done).is_complete, gathered(TRAINER, done).ended) == (True, ())
-    assert settings(TRAINER, done) == settings(TRAINER, ALL)
-    without = gathered(TRAINER, [servers[0], pod("pserver", 10, "Succeeded"), *done[2:]])
+    assert (peer_status(TRAINER, done).is_complete, peer_status(TRAINER, done).ended) == (True, ())
+    assert training_env(TRAINER, done) == training_env(TRAINER, ALL)
+    without = peer_status(TRAINER, [servers[0], pod("pserver", 10, "Succeeded"), *done[2:]])
     assert (without.is_complete, without.ended) == (False, ("ctr-pserver-10",))
 
 
@@ -118,14 +120,14 @@ async def test_too_many_failures_end_the_waiting_though_not_all_run():
     said: list[str] = []
     one_ended = asyncio.Event()
 
-    def say(sentence: str) -> None:
+    def report(sentence: str) -> None:
         said.append(sentence)
         one_ended.set() if sentence.startswith("ended") else None
 
     try:
         for each in (*ALL[:3], pod("trainer", 0, "Failed")):
             await put(cluster, each)
-        waiting = asyncio.create_task(wait(cluster, TRAINER, "default", say))
+        waiting = asyncio.create_task(wait(cluster, TRAINER, "default", report))
         await one_ended.wait()
         await put(cluster, pod("trainer", 2, "Failed"))
         with pytest.raises(TooManyFailed, match="2 trainers of fluid-ctr have failed, 1 may: not starting"):
@@ -147,15 +149,15 @@ async def test_the_last_one_to_run_lets_all_begin():
         said: list[str] = []
         is_counted = asyncio.Event()
 
-        def say(sentence: str) -> None:
+        def report(sentence: str) -> None:
             said.append(sentence)
             is_counted.set() if sentence.endswith("1 of 2 are there") else None
 
-        waiting = asyncio.create_task(wait(cluster, TRAINER, "default", say))
+        waiting = asyncio.create_task(wait(cluster, TRAINER, "default", report))
         await is_counted.wait()
         assert not waiting.done()
         await put(cluster, ALL[0])
-        assert await waiting == settings(TRAINER, ALL)
+        assert await waiting == training_env(TRAINER, ALL)
         assert said[-2:] == ["paddle-job-pserver=fluid-ctr: 2 of 2 are there", "paddle-job=fluid-ctr: 2 of 2 are there"]
     finally:
         await cluster.close()

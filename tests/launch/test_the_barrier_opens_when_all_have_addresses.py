@@ -14,8 +14,8 @@ from kit.frameworks import FrameworkWorld, framework, role
 from shoal.dialects.framework.barrier import Progress, addresses, injector, progress
 from shoal.dialects.framework.compression import packed
 from shoal.kube.objects import Obj
-from shoal.launch.framework_barrier.barrier import Verdict, leave_files, wait
-from shoal.launch.framework_barrier.framework_client import NotThere, ReadFailed
+from shoal.launch.framework_barrier.barrier import BarrierResult, wait, write_files
+from shoal.launch.framework_barrier.framework_client import FrameworkNotFound, ReadFailed
 
 
 def with_addresses(manifest: Obj, **ips: list[str | None]) -> Obj:
@@ -109,8 +109,8 @@ def test_a_task_that_is_done_still_counts_by_the_address_it_had():
 # --- the files -------------------------------------------------------------------------------------------------------
 
 
-def test_scenario_44_the_injector_tells_everybody_where_the_others_are(tmp_path: Path):
-    leave_files(READY, tmp_path)
+def test_scenario_44_the_injector_exports_the_addresses_of_all_tasks(tmp_path: Path):
+    write_files(READY, tmp_path)
     script = 'FB_SERVER_PORT=4001 FB_WORKER_PORT=5001; . ./injector.sh; env | grep "^FB_.*S=" | sort'
     said = subprocess.run(["sh", "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True).stdout
 
@@ -133,7 +133,7 @@ def test_the_injector_lists_all_ips_before_all_addresses():
 
 
 def test_both_files_lie_in_every_folder_with_their_modes(tmp_path: Path):
-    leave_files(READY, tmp_path / "a", tmp_path / "b" / "c")
+    write_files(READY, tmp_path / "a", tmp_path / "b" / "c")
     for folder in (tmp_path / "a", tmp_path / "b" / "c"):
         assert sorted(path.name for path in folder.iterdir()) == ["framework.json", "injector.sh"]
         assert json.loads((folder / "framework.json").read_text()) == READY
@@ -143,7 +143,7 @@ def test_both_files_lie_in_every_folder_with_their_modes(tmp_path: Path):
 
 def test_a_packed_status_is_written_in_the_clear(tmp_path: Path):
     manifest, _ = PROGRESS["packed"]
-    leave_files(manifest, tmp_path)
+    write_files(manifest, tmp_path)
     written = json.loads((tmp_path / "framework.json").read_text())
 
     assert written["status"]["attemptStatus"]["taskRoleStatuses"][0]["name"] == "worker"
@@ -182,14 +182,14 @@ class Scripted:
         self.time += seconds
 
 
-def verdict(reader: Scripted, **more: Any) -> Verdict:
+def verdict(reader: Scripted, **more: Any) -> BarrierResult:
     return wait(reader, interval_seconds=10, timeout_seconds=60, now=reader.now, **more)
 
 
 def test_all_there_at_once():
     reader = Scripted([READY])
 
-    assert verdict(reader) == Verdict(0, "passed: 4 of 4 tasks have an address", READY)
+    assert verdict(reader) == BarrierResult(0, "passed: 4 of 4 tasks have an address", READY)
     assert reader.bounds == []
 
 
@@ -203,7 +203,7 @@ def test_a_change_opens_it_without_waiting():
 def test_scenario_45_time_is_up():
     reader = Scripted([NOT_YET])
 
-    assert verdict(reader) == Verdict(201, "timed out after 60 s: 3 of 4 tasks have an address")
+    assert verdict(reader) == BarrierResult(201, "timed out after 60 s: 3 of 4 tasks have an address")
     assert reader.bounds == [10] * 6
 
 
@@ -222,11 +222,11 @@ def test_no_read_lasts_longer_than_the_time_that_is_left():
 
 
 def test_no_such_framework_is_hopeless():
-    gone = NotThere("there is no Framework default/gang")
+    gone = FrameworkNotFound("there is no Framework default/gang")
     sentence = "there is no Framework default/gang; a barrier runs in the pods of a Framework that exists"
 
-    assert verdict(Scripted([gone])) == Verdict(210, sentence)
-    assert verdict(Scripted([NOT_YET, gone])) == Verdict(210, sentence)
+    assert verdict(Scripted([gone])) == BarrierResult(210, sentence)
+    assert verdict(Scripted([NOT_YET, gone])) == BarrierResult(210, sentence)
 
 
 def test_a_read_that_fails_is_tried_again():
@@ -236,15 +236,15 @@ def test_a_read_that_fails_is_tried_again():
 def test_the_last_read_failed():
     reader = Scripted([NOT_YET, ReadFailed("the API server answered 403: forbidden")])
 
-    assert verdict(reader) == Verdict(1, "gave up after 60 s: the API server answered 403: forbidden")
+    assert verdict(reader) == BarrierResult(1, "gave up after 60 s: the API server answered 403: forbidden")
 
 
 def test_the_time_out_after_a_failure_that_passed_is_a_time_out():
     assert verdict(Scripted([ReadFailed("refused"), NOT_YET])).code == 201
 
 
-def test_it_says_what_it_waits_for_once():
+def test_the_reason_of_the_wait_is_printed_once():
     said: list[str] = []
-    verdict(Scripted([ReadFailed("refused"), NOT_YET, NOT_YET, READY]), say=said.append)
+    verdict(Scripted([ReadFailed("refused"), NOT_YET, NOT_YET, READY]), report=said.append)
 
     assert said == ["refused", "3 of 4 tasks have an address", "4 of 4 tasks have an address"]

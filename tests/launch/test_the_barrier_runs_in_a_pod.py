@@ -36,11 +36,11 @@ FRAMEWORKS = "/apis/frameworkcontroller.microsoft.com/v1/namespaces/default/fram
 # --- environment -----------------------------------------------------------------------------------------------------
 
 
-def test_what_is_not_said_is_ten_seconds_and_ten_minutes():
+def test_defaults_are_ten_seconds_and_ten_minutes():
     assert read(IDENTITY) == Environment("default", "gang", 10, 600)
 
 
-def test_what_is_said_is_taken():
+def test_variables_override_the_defaults():
     said = {
         **IDENTITY,
         "BARRIER_CHECK_INTERVAL_SEC": "5",
@@ -146,13 +146,13 @@ def test_a_kubeconfig_that_cannot_be_used_is_named(tmp_path: Path, text: str):
         ("http://me:secret@h", "should be an address only: users and passwords have no place in it"),
     ],
 )
-def test_an_address_that_is_none_is_said(server: str, why: str) -> None:
+def test_an_invalid_address_is_reported(server: str, why: str) -> None:
     with pytest.raises(ConnectionConfigError) as refused:
         connection.find(Environment("default", "gang", server=server), {})
     assert str(refused.value) == f"KUBE_APISERVER_ADDRESS {why}"
 
 
-def test_no_way_at_all_says_what_was_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_missing_connection_is_reported_with_what_was_tried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     with pytest.raises(ConnectionConfigError, match=re.escape("KUBECONFIG and ~/.kube/config name no file")):
         connection.find(Environment("default", "gang"), {})
@@ -253,7 +253,7 @@ def test_a_wrong_environment_is_hopeless_and_no_server_is_a_failure(tmp_path: Pa
 
 
 @pytest.mark.processes
-def test_a_folder_nobody_can_write_to_is_a_failure(server: embedded_api_server.Running, api: Api, tmp_path: Path):
+def test_an_unwritable_folder_is_a_failure(server: embedded_api_server.Running, api: Api, tmp_path: Path):
     make(api, "none", number=0)
     (tmp_path / "mount").write_text("in the way")
     code, said = Barrier(tmp_path, variables(server, "none")).ends()
@@ -292,7 +292,7 @@ def playing(*reads: tuple[int, Obj]) -> Iterator[FrameworkReader]:
         thread.join()
 
 
-def test_where_nobody_may_watch_the_interval_decides():
+def test_without_a_watch_the_interval_decides():
     from shoal.launch.framework_barrier.barrier import wait
 
     empty = {**framework(role("worker", 1)), "metadata": {"name": "gang", "resourceVersion": "1"}}
@@ -303,7 +303,7 @@ def test_where_nobody_may_watch_the_interval_decides():
     }
     with playing((200, empty), (500, {"message": "busy"}), (200, ready)) as reader:
         said: list[str] = []
-        verdict = wait(reader, interval_seconds=0.01, timeout_seconds=60, say=said.append)
+        verdict = wait(reader, interval_seconds=0.01, timeout_seconds=60, report=said.append)
 
     assert verdict.code == 0
     assert said == [
@@ -313,7 +313,7 @@ def test_where_nobody_may_watch_the_interval_decides():
     ]
 
 
-def test_a_server_that_says_nothing_is_not_heard_for_longer_than_asked():
+def test_a_silent_server_is_not_waited_for_beyond_the_timeout():
     with socket.create_server(("127.0.0.1", 0)) as silent:
         reader = FrameworkReader(ConnectionConfig(f"http://127.0.0.1:{silent.getsockname()[1]}"), "default", "gang")
         with pytest.raises(ReadFailed, match="timed out"):

@@ -13,7 +13,7 @@ import pytest
 from kit.pods import config
 from shoal.cluster.embedded import EmbeddedCluster
 from shoal.node.config import NodeConfig
-from shoal.node.sandbox.sandbox_manager import Keepers
+from shoal.node.sandbox.sandbox_manager import SandboxManager
 
 
 @pytest.fixture
@@ -31,9 +31,9 @@ def data() -> Iterator[Path]:
 
 
 @pytest.fixture
-async def keepers(data: Path) -> AsyncIterator[Keepers]:
+async def keepers(data: Path) -> AsyncIterator[SandboxManager]:
     """Real sandboxes. What a test leaves running is killed."""
-    opened = await Keepers.open(data / "sandboxes")
+    opened = await SandboxManager.open(data / "sandboxes")
     yield opened
     for sandbox in (await opened.adopt())[0]:
         await sandbox.close()

@@ -9,7 +9,7 @@ import pytest
 
 from shoal.cluster.client import ExecRequest, Streams
 from shoal.kube.errors import ApiError
-from shoal.node.node_api import Services
+from shoal.node.node_api import NodeApi
 
 POD = {
     "metadata": {"name": "p", "namespace": "default", "uid": "u"},
@@ -23,7 +23,7 @@ def a_worker(refusal: OSError) -> Any:
         raise refusal
 
     record = SimpleNamespace(container=lambda _: SimpleNamespace(run=SimpleNamespace(is_running=True, attempt=0)))
-    return SimpleNamespace(record=record, runs=SimpleNamespace(sandbox=SimpleNamespace(execute=execute)))
+    return SimpleNamespace(record=record, container_manager=SimpleNamespace(sandbox=SimpleNamespace(execute=execute)))
 
 
 @pytest.mark.parametrize(
@@ -33,8 +33,8 @@ def a_worker(refusal: OSError) -> Any:
         (ProcessLookupError("gone"), 400, "container main of pod p is not running"),
     ],
 )
-async def test_the_reason_reaches_whoever_asked(refusal: OSError, code: int, message: str) -> None:
-    services = Services(cast(Any, None), {"u": a_worker(refusal)})
+async def test_the_reason_reaches_the_caller(refusal: OSError, code: int, message: str) -> None:
+    services = NodeApi(cast(Any, None), {"u": a_worker(refusal)})
     with pytest.raises(ApiError) as told:
         await services.execute(POD, ExecRequest("", ("true",)), cast(Streams, None))
     assert told.value.code == code

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from shoal.node.checkpoint import MOST_BYTES, RECORD, Outcome, PodFolder, PodRecord, new_record
+from shoal.node.checkpoint import MAX_BYTES, RECORD, Outcome, PodFolder, PodRecord, new_record
 
 POD = {"metadata": {"name": "p", "namespace": "default", "uid": "u1"}, "spec": {"containers": [{"name": "main"}]}}
 
@@ -48,19 +48,19 @@ def test_old_versions_are_thrown_away_in_time(folder: PodFolder) -> None:
     for step in range(2_000):
         folder.save(started(float(step)))
         most = max(most, (folder.path / RECORD).stat().st_size)
-    assert most <= MOST_BYTES
+    assert most <= MAX_BYTES
     assert folder.load() == started(1_999.0)
 
 
 def test_an_agent_that_starts_again_counts_what_others_wrote(folder: PodFolder) -> None:
     for step in range(2_000):
         PodFolder(folder.path).save(started(float(step)))
-    assert (folder.path / RECORD).stat().st_size <= MOST_BYTES
+    assert (folder.path / RECORD).stat().st_size <= MAX_BYTES
 
 
 def test_a_record_larger_than_all_that_is_kept_is_kept_whole(folder: PodFolder) -> None:
     record = started(2.0)
-    record.outcome = Outcome("Failed", "Evicted", "x" * MOST_BYTES)
+    record.outcome = Outcome("Failed", "Evicted", "x" * MAX_BYTES)
     folder.save(started(1.0))
     folder.save(record)
     assert folder.load() == record

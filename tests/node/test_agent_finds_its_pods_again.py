@@ -44,7 +44,9 @@ async def test_a_running_pod_is_adopted_as_it_is(cluster: EmbeddedCluster, tmp_p
     assert starts_of(before, sandboxes) == 1
 
 
-async def test_an_end_in_the_meantime_is_told_with_its_code(cluster: EmbeddedCluster, tmp_path: Path) -> None:
+async def test_an_exit_while_the_agent_was_away_is_reported_with_its_code(
+    cluster: EmbeddedCluster, tmp_path: Path
+) -> None:
     sandboxes = FakeSandboxes()
     await start(cluster, sandboxes, tmp_path, pod("p", restartPolicy="Never"))
     (sandbox,) = sandboxes.sandboxes.values()

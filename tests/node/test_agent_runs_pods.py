@@ -59,8 +59,8 @@ async def test_a_sidecar_outlives_the_work_and_no_longer(cluster: EmbeddedCluste
     assert done["status"]["phase"] == "Succeeded"
 
 
-async def test_a_crash_loop_waits_longer_each_time_and_says_so(cluster: EmbeddedCluster, tmp_path: Path) -> None:
-    patient = config(tmp_path, backoff=BackOff(first_seconds=999))
+async def test_a_crash_loop_backs_off_and_reports_it(cluster: EmbeddedCluster, tmp_path: Path) -> None:
+    patient = config(tmp_path, backoff=BackOff(initial_seconds=999))
     async with running_agent(cluster, FakeSandboxes(), patient):
         await run(cluster, pod("p", container("main", "exit", "1")))
         looping = await wait_for_pod(cluster, "p", lambda p: waiting(p).get("reason") == "CrashLoopBackOff")
@@ -110,9 +110,7 @@ async def test_a_container_that_waits_for_a_config_map_starts_when_it_appears(
     assert sandboxes.specs[(uid_of(created), "main.0")].env["A"] == "1"
 
 
-async def test_a_container_without_a_command_waits_and_says_what_to_add(
-    cluster: EmbeddedCluster, tmp_path: Path
-) -> None:
+async def test_a_container_without_a_command_waits_with_a_remedy(cluster: EmbeddedCluster, tmp_path: Path) -> None:
     async with running_agent(cluster, FakeSandboxes(), config(tmp_path)):
         await run(cluster, pod("p", {"name": "main", "image": "acme/t:1"}, restartPolicy="Never"))
         held = await wait_for_pod(cluster, "p", lambda p: bool(waiting(p).get("message")))
@@ -121,7 +119,7 @@ async def test_a_container_without_a_command_waits_and_says_what_to_add(
     assert 'add an entry "acme/t:1" with `command:` under `images:` in shoal.yaml' in waiting(held)["message"]
 
 
-async def test_a_container_whose_python_is_missing_says_so_and_starts_when_it_is_made(
+async def test_a_container_whose_python_is_missing_starts_once_it_is_created(
     cluster: EmbeddedCluster, tmp_path: Path
 ) -> None:
     sandboxes, home = FakeSandboxes(), tmp_path / "venvs" / "trainer"
@@ -153,7 +151,7 @@ async def test_a_deadline_ends_the_pod(cluster: EmbeddedCluster, tmp_path: Path)
     assert late["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 143
 
 
-async def test_a_verdict_written_by_somebody_else_ends_the_pod(cluster: EmbeddedCluster, tmp_path: Path) -> None:
+async def test_a_phase_written_by_another_client_ends_the_pod(cluster: EmbeddedCluster, tmp_path: Path) -> None:
     sandboxes = FakeSandboxes()
     verdict = {"phase": "Failed", "reason": "Evicted", "message": "The node was low on resource: memory."}
     async with running_agent(cluster, sandboxes, config(tmp_path)):
@@ -206,7 +204,7 @@ LOST: dict[str, tuple[str, str, list[str]]] = {
 
 @pytest.mark.parametrize("away", [False, True], ids=["while the agent looks on", "while the agent is away"])
 @pytest.mark.parametrize("policy", LOST, ids=str)
-async def test_a_lost_keeper_is_an_end_nobody_saw(
+async def test_a_lost_shim_is_an_unknown_container_status(
     policy: str, away: bool, cluster: EmbeddedCluster, tmp_path: Path
 ) -> None:
     before, after, started = LOST[policy]
@@ -232,7 +230,7 @@ async def test_a_lost_keeper_is_an_end_nobody_saw(
     assert [process for _, process in sandboxes.started] == started
 
 
-async def test_events_tell_the_story(cluster: EmbeddedCluster, tmp_path: Path) -> None:
+async def test_events_report_each_step(cluster: EmbeddedCluster, tmp_path: Path) -> None:
     async with running_agent(cluster, FakeSandboxes(), config(tmp_path)):
         await run(cluster, pod("p"))
         await until(cluster, "p", "Running")
@@ -246,7 +244,7 @@ async def test_events_tell_the_story(cluster: EmbeddedCluster, tmp_path: Path) -
     assert seen == [("Started", "Started container main"), ("Killing", "Stopping container main")]
 
 
-async def test_a_pod_that_waits_for_a_folder_starts_when_somebody_makes_it(
+async def test_a_pod_that_waits_for_a_folder_starts_once_it_is_created(
     cluster: EmbeddedCluster, tmp_path: Path
 ) -> None:
     folder = tmp_path / "deep" / "er"
@@ -259,7 +257,7 @@ async def test_a_pod_that_waits_for_a_folder_starts_when_somebody_makes_it(
     assert waiting(held)["message"] == f"hostPath type check failed: {folder} is not a directory"
 
 
-async def test_a_path_no_file_system_takes_is_said_in_the_status(cluster: EmbeddedCluster, tmp_path: Path) -> None:
+async def test_an_invalid_path_is_reported_in_the_status(cluster: EmbeddedCluster, tmp_path: Path) -> None:
     volume = {"name": "v", "hostPath": {"path": "/tmp/a\0b"}}
     async with running_agent(cluster, FakeSandboxes(), config(tmp_path)):
         await run(cluster, pod("p", volumes=[volume]))
@@ -312,9 +310,7 @@ async def test_a_full_disk_does_not_hide_the_end_of_a_container(
     assert (done["status"]["phase"], [process for _, process in sandboxes.started]) == ("Succeeded", ["main.0"])
 
 
-async def test_whoever_follows_a_log_is_let_go_when_the_pod_is_taken_away(
-    cluster: EmbeddedCluster, tmp_path: Path
-) -> None:
+async def test_a_followed_log_ends_when_the_pod_is_removed(cluster: EmbeddedCluster, tmp_path: Path) -> None:
     async with running_agent(cluster, FakeSandboxes(), config(tmp_path)) as agent:
         await run(cluster, pod("p"))
         running = await until(cluster, "p", "Running")

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from kit.pods import container, machine, pod
 from shoal.kube.objects import Obj
 from shoal.kube.quantity_format import requests_of
-from shoal.node.admission import refusal
+from shoal.node.admission import reject_by_resources
 from shoal.node.checkpoint import Outcome
 from shoal.node.gpus import Gpu, assign, visible
-from shoal.node.ipam import NoAddressLeft, next_address, part_of
+from shoal.node.ipam import NoAddressLeft, next_address, node_range
 from shoal.node.node_object import capacity_of, devices_of, share_of
 
 
@@ -47,7 +47,7 @@ def test_whatever_is_given_was_free_and_is_given_once(free: set[int], counts: li
 @settings(deadline=None)
 @given(st.lists(st.booleans(), max_size=600))
 def test_addresses_in_use_are_never_given_again(steps: list[bool]) -> None:
-    part, used, last = part_of("10.77.0.0/16", 3), [], ""
+    part, used, last = node_range("10.77.0.0/16", 3), [], ""
     for take in steps:
         if take and len(used) < 254:
             last = next_address(part, used, last)
@@ -58,14 +58,14 @@ def test_addresses_in_use_are_never_given_again(steps: list[bool]) -> None:
             used.pop(0)
 
 
-def test_a_full_part_says_so() -> None:
-    part = part_of("10.77.0.0/16", 0)
+def test_a_full_address_range_is_reported() -> None:
+    part = node_range("10.77.0.0/16", 0)
     with pytest.raises(NoAddressLeft, match=r"all 254 addresses of 10.77.1.0/24 are in use"):
         next_address(part, [str(address) for address in part.hosts()])
 
 
 def test_an_address_that_was_just_freed_is_not_the_next_one() -> None:
-    part = part_of("10.77.0.0/16", 0)
+    part = node_range("10.77.0.0/16", 0)
     assert next_address(part, [], "10.77.1.1") == "10.77.1.2"
     assert next_address(part, [], "10.77.1.254") == "10.77.1.1"
 
@@ -142,7 +142,7 @@ REFUSALS: dict[str, tuple[Obj, list[Obj], Outcome | None]] = {
 @pytest.mark.parametrize("case", REFUSALS, ids=str)
 def test_a_pod_that_does_not_fit_is_refused_by_the_short_resource(case: str) -> None:
     asked, others, expected = REFUSALS[case]
-    assert refusal(asked, map(requests_of, others), {"cpu": "2", "pods": "2"}) == expected
+    assert reject_by_resources(asked, map(requests_of, others), {"cpu": "2", "pods": "2"}) == expected
 
 
 FOUND = (Gpu(0, "x", 1, "GPU-aa"), Gpu(1, "x", 1, "GPU-bb"), Gpu(2, "x", 1, "GPU-cc"))

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from kit.pods import container, pod, stored
 from shoal.kube.kinds import CONFIG_MAP, SECRET
 from shoal.kube.objects import Key, Obj
-from shoal.node.environment import Surroundings, command_line, declared, environment, expand
-from shoal.node.pod_references import Lookup, NotThere, Reference
+from shoal.node.environment import EnvContext, command_line, declared_variables, environment, expand
+from shoal.node.pod_references import Lookup, Reference, ReferenceMissing
 
 MAP = {"data": {"A": "a", "not a name": "x"}, "binaryData": {"B": base64.b64encode(b"b").decode()}}
 HIDDEN = {"data": {"K": base64.b64encode(b"k").decode()}}
@@ -23,14 +23,16 @@ LOOKUP = Lookup(
         Reference(SECRET, Key("default", "s")): HIDDEN,
     }
 )
-AROUND = Surroundings("n1", "192.0.2.1", "10.77.1.4", "p", {"cpu": "64", "memory": "1Gi"}, lookup=LOOKUP)
+AROUND = EnvContext("n1", "192.0.2.1", "10.77.1.4", "p", {"cpu": "64", "memory": "1Gi"}, lookup=LOOKUP)
 
 
-def variables(*env: Obj, env_from: tuple[Obj, ...] = (), around: Surroundings = AROUND, **more: Any) -> dict[str, str]:
+def variables(
+    *env: Obj, env_from: tuple[Obj, ...] = (), env_context: EnvContext = AROUND, **more: Any
+) -> dict[str, str]:
     holder = container("main", env=list(env), envFrom=list(env_from), **more)
     made = pod("p", holder, container("other", resources={"requests": {"memory": "3Mi"}}))
     made["metadata"].update(labels={"app": "x"}, annotations={"note": "y"})
-    return declared(stored(made), holder, around)
+    return declared_variables(stored(made), holder, env_context)
 
 
 def from_field(path: str) -> Obj:
@@ -69,7 +71,7 @@ def test_text_without_a_reference_or_a_double_dollar_is_untouched(text: str) -> 
 
 @settings(deadline=None)
 @given(st.text(max_size=20))
-def test_doubling_every_dollar_says_the_text_literally(text: str) -> None:
+def test_doubled_dollars_are_literal(text: str) -> None:
     assert expand(text.replace("$", "$$"), {"a": "x"}) == text
 
 
@@ -134,7 +136,7 @@ MISSING = {
 @pytest.mark.parametrize("case", MISSING, ids=str)
 def test_what_is_missing_is_named(case: str) -> None:
     asked, sentence = MISSING[case]
-    with pytest.raises(NotThere) as missing:
+    with pytest.raises(ReferenceMissing) as missing:
         variables(asked)
     assert str(missing.value) == sentence
 
@@ -161,8 +163,8 @@ HEADLESS = {"metadata": {"name": "h", "namespace": "default"}, "spec": {"cluster
 
 
 def test_services_are_linked_as_docker_did() -> None:
-    around = Surroundings("n1", "", "", "p", services=(WEB, HEADLESS))
-    assert variables(around=around) == {
+    env_context = EnvContext("n1", "", "", "p", services=(WEB, HEADLESS))
+    assert variables(env_context=env_context) == {
         "MY_WEB_SERVICE_HOST": "10.96.0.7",
         "MY_WEB_SERVICE_PORT": "80",
         "MY_WEB_SERVICE_PORT_HTTP_X": "80",
@@ -180,19 +182,19 @@ def test_services_are_linked_as_docker_did() -> None:
 
 
 def test_service_links_can_be_declined() -> None:
-    around = Surroundings("n1", "", "", "p", services=(WEB,))
+    env_context = EnvContext("n1", "", "", "p", services=(WEB,))
     holder = container("main")
-    assert declared(stored(pod("p", holder, enableServiceLinks=False)), holder, around) == {}
+    assert declared_variables(stored(pod("p", holder, enableServiceLinks=False)), holder, env_context) == {}
 
 
-def test_the_way_to_the_api_is_told_whether_links_are_wanted_or_not() -> None:
+def test_the_address_of_the_api_is_set_with_and_without_service_links() -> None:
     api = {
         "metadata": {"name": "kubernetes", "namespace": "default"},
         "spec": {**WEB["spec"], "clusterIP": "10.96.0.1"},
     }
-    around = Surroundings("n1", "", "", "p", services=(WEB, api))
+    env_context = EnvContext("n1", "", "", "p", services=(WEB, api))
     holder = container("main")
-    told = declared(stored(pod("p", holder, enableServiceLinks=False)), holder, around)
+    told = declared_variables(stored(pod("p", holder, enableServiceLinks=False)), holder, env_context)
     assert (told["KUBERNETES_SERVICE_HOST"], told["KUBERNETES_SERVICE_PORT"]) == ("10.96.0.1", "80")
     assert not [name for name in told if not name.startswith("KUBERNETES_")]
 
@@ -207,9 +209,11 @@ LAYERS: dict[str, tuple[tuple[int, ...] | None, str | None]] = {
 @pytest.mark.parametrize("case", LAYERS, ids=str)
 def test_devices_are_what_the_node_gave(case: str) -> None:
     gpus, expected = LAYERS[case]
-    around = Surroundings("n1", "", "", "host", gpus=gpus)
+    env_context = EnvContext("n1", "", "", "host", gpus=gpus)
     caller, image = {"PATH": "/bin", "HOME": "/root", "X": "caller"}, {"X": "image", "Y": "image"}
-    built = environment({"Y": "pod", "CUDA_VISIBLE_DEVICES": "mine"}, caller=caller, image=image, around=around)
+    built = environment(
+        {"Y": "pod", "CUDA_VISIBLE_DEVICES": "mine"}, caller=caller, image=image, env_context=env_context
+    )
     order = {} if gpus is None else {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
     assert built == order | {
         "PATH": "/bin",

@@ -17,11 +17,11 @@ from shoal.kube.objects import Key, Obj
 from shoal.node import volumes
 from shoal.node.atomic_files import write_all
 from shoal.node.checkpoint import PodFolder
-from shoal.node.environment import Surroundings
-from shoal.node.pod_references import Lookup, NotThere, Reference, references_of
+from shoal.node.environment import EnvContext
+from shoal.node.pod_references import Lookup, Reference, ReferenceMissing, references_of
 from shoal.node.sandbox.interface import Mount
 from shoal.node.volume_files import File, Files, files_of
-from shoal.node.volumes import Prepared, mounts_for, prepare
+from shoal.node.volumes import PreparedVolume, mounts_for, prepare
 
 OBJECTS: dict[Reference, Obj] = {
     Reference(CONFIG_MAP, Key("default", "cm")): {"data": {"a": "A", "b": "B"}},
@@ -33,7 +33,7 @@ OBJECTS: dict[Reference, Obj] = {
     },
     Reference(PERSISTENT_VOLUME, Key("", "pv-nfs")): {"metadata": {"name": "pv-nfs"}, "spec": {"nfs": {}}},
 }
-AROUND = Surroundings("n1", "192.0.2.1", "10.77.1.4", "p", lookup=Lookup(OBJECTS))
+AROUND = EnvContext("n1", "192.0.2.1", "10.77.1.4", "p", lookup=Lookup(OBJECTS))
 POD = stored({**pod("p"), "metadata": {"name": "p", "namespace": "default", "labels": {"b": "2", "a": '1"'}}})
 
 
@@ -108,9 +108,9 @@ MISSING: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("case", MISSING, ids=str)
-def test_what_is_missing_is_said(case: str, tmp_path: Path) -> None:
+def test_missing_references_are_reported(case: str, tmp_path: Path) -> None:
     volume, sentence = MISSING[case]
-    with pytest.raises(NotThere) as missing:
+    with pytest.raises(ReferenceMissing) as missing:
         prepare({**POD, "spec": {**POD["spec"], "volumes": [{"name": "v", **volume}]}}, PodFolder(tmp_path), AROUND)
     assert str(missing.value) == sentence
 
@@ -168,7 +168,7 @@ def test_mounts_come_outermost_first_with_parts_and_expressions(tmp_path: Path) 
             {"name": "t", "mountPath": "/t"},
         ],
     )
-    prepared = {"v": Prepared(tmp_path), "t": Prepared(None, 1 << 20)}
+    prepared = {"v": PreparedVolume(tmp_path), "t": PreparedVolume(None, 1 << 20)}
     assert mounts_for(holder, prepared, {"WHO": "me"}) == (
         Mount("/a", tmp_path, True),
         Mount("/t", None, False, 1 << 20),
@@ -181,8 +181,8 @@ def test_a_part_of_a_volume_cannot_lead_out_of_it(tmp_path: Path) -> None:
     (tmp_path / "v" / "out").symlink_to(tmp_path)
     for part in ("../x", "out"):
         holder = container("a", volumeMounts=[{"name": "v", "mountPath": "/a", "subPath": part}])
-        with pytest.raises(NotThere):
-            mounts_for(holder, {"v": Prepared(tmp_path / "v")}, {})
+        with pytest.raises(ReferenceMissing):
+            mounts_for(holder, {"v": PreparedVolume(tmp_path / "v")}, {})
 
 
 def test_memory_that_containers_share_outlives_each_of_them(tmp_path: Path) -> None:
@@ -191,7 +191,7 @@ def test_memory_that_containers_share_outlives_each_of_them(tmp_path: Path) -> N
     made["spec"]["volumes"] = [{"name": "m", "emptyDir": {"medium": "Memory"}}]
     (prepared,) = prepare(made, PodFolder(tmp_path), AROUND).values()
     assert prepared.path == volumes.SHARED_MEMORY / "shoal-shared-test" / "m"
-    volumes.forget("shared-test")
+    volumes.remove("shared-test")
     assert not prepared.path.exists()
 
 

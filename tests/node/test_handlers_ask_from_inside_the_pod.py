@@ -11,7 +11,7 @@ import pytest
 
 from kit.fake_sandbox import FakeExecution
 from kit.pods import container, pod
-from shoal.node.probe_handlers import ask
+from shoal.node.probe_handlers import run_handler
 
 PATIENCE_SECONDS = 99.0
 
@@ -47,10 +47,10 @@ class Inside:
 
 
 async def asked(inside: Inside, what: dict[str, Any], seconds: float = PATIENCE_SECONDS) -> Any:
-    return await ask(inside, "main.0", pod(), container(), what, ip="127.0.0.1", timeout=seconds)  # type: ignore[arg-type]
+    return await run_handler(inside, "main.0", pod(), container(), what, ip="127.0.0.1", timeout=seconds)  # type: ignore[arg-type]
 
 
-async def test_a_command_nobody_waits_for_any_more_is_killed() -> None:
+async def test_a_cancelled_command_is_killed() -> None:
     execution = EndlessExecution()
     asking = asyncio.create_task(asked(Inside(execution), {"exec": {"command": ["check"]}}))
     await execution.is_read.wait()
@@ -60,14 +60,14 @@ async def test_a_command_nobody_waits_for_any_more_is_killed() -> None:
     assert execution.is_killed
 
 
-async def test_a_command_that_takes_too_long_is_killed_and_said() -> None:
+async def test_a_command_that_times_out_is_killed_and_reported() -> None:
     execution = EndlessExecution()
     answer = await asked(Inside(execution), {"exec": {"command": ["check", "it"]}}, 0.001)
     assert (answer.ok, answer.text) == (False, 'command "check it" timed out after 0.001s')
     assert execution.is_killed
 
 
-async def test_a_server_that_does_not_speak_tls_is_said_to_be_one() -> None:
+async def test_a_server_without_tls_is_reported_as_one() -> None:
     async def plain(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
         writer.close()

@@ -69,7 +69,7 @@ def test_an_image_without_an_entry_brings_nothing() -> None:
     )
 
 
-def test_the_message_about_a_missing_command_says_what_to_add_where() -> None:
+def test_the_message_about_a_missing_command_names_the_file_and_the_key() -> None:
     assert read({}).missing_command("acme/t:1", "main") == (
         'container main names no command and image "acme/t:1" has none here. Set `command` in the pod, or add an entry '
         '"acme/t:1" with `command:` under `images:` in shoal.yaml, for example: '
@@ -113,11 +113,11 @@ def test_images_must_be_a_mapping() -> None:
         read(["a"])
 
 
-def test_what_this_machine_does_not_have_is_told(tmp_path: Path) -> None:
+def test_paths_missing_on_this_machine_are_listed(tmp_path: Path) -> None:
     (tmp_path / "good" / "bin").mkdir(parents=True)
     entry = {"python": "bad", "mounts": {"/there": "good", "/gone": "gone", "/fresh": None}}
     images = read_images({"a": entry, "b": {"python": "good"}}, config_file="shoal.yaml", base=tmp_path)
-    assert images.absent() == [
+    assert images.missing_paths() == [
         f'images."a".python: {tmp_path}/bad is no Python environment: it has no bin',
         f'images."a".mounts./gone: {tmp_path}/gone is not there',
     ]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from shoal.node.checkpoint import Ended, JobReference, PodFolder, PodRecord, job_of
-from shoal.node.log_archive import Budget, LogArchive, archived
+from shoal.node.log_archive import ArchiveBudget, LogArchive, find_archived
 
 KIB = 1 << 10
 
@@ -29,50 +29,50 @@ def room_taken(data: Path) -> int:
 
 
 def keep(archive: LogArchive, folder: PodFolder, record: PodRecord, *, now: float) -> None:
-    archive.keep(folder, record)
+    archive.store(folder, record)
     folder.remove()
-    for job in archived(folder.path.parents[3], "team", record.job.name if record.job else ""):
+    for job in find_archived(folder.path.parents[3], "team", record.job.name if record.job else ""):
         os.utime(job.folder, (now, now))
 
 
 @pytest.mark.parametrize("is_one_job", [False, True], ids=["many jobs", "one job"])
 def test_many_short_pods_leave_the_budget_and_no_folder(tmp_path: Path, is_one_job: bool) -> None:
-    archive = LogArchive(tmp_path, Budget(400 * KIB, 1.0), clock=lambda: 1000.0)
+    archive = LogArchive(tmp_path, ArchiveBudget(400 * KIB, 1.0), clock=lambda: 1000.0)
     for number in range(300):
         keep(archive, *ended_pod(tmp_path, number, job="same" if is_one_job else ""), now=1000.0 + number / 1000)
     assert 100 * KIB < room_taken(tmp_path) <= 400 * KIB
     assert list((tmp_path / "nodes" / "n" / "pods").iterdir()) == []
-    last = archived(tmp_path, "team", "same" if is_one_job else "job-299")[0]
+    last = find_archived(tmp_path, "team", "same" if is_one_job else "job-299")[0]
     assert (last.logs[-1].pod, last.logs[-1].code) == ("uid-299", 299 % 3)
     assert (last.folder / last.logs[-1].file).exists()
-    assert archived(tmp_path, "team", "job-0") == []
+    assert find_archived(tmp_path, "team", "job-0") == []
     assert all((last.folder / log.file).exists() for log in last.logs)
 
 
 def test_metrics_count_towards_the_budget(tmp_path: Path) -> None:
-    archive = LogArchive(tmp_path, Budget(400 * KIB, 1.0), clock=lambda: 1000.0)
+    archive = LogArchive(tmp_path, ArchiveBudget(400 * KIB, 1.0), clock=lambda: 1000.0)
     stamp = "2026-11-18T00:00:00.000000000Z"
     for number in range(10):
         folder, record = ended_pod(tmp_path, number)
         lines = [f"{stamp} stdout F step {step} loss 0.5\n" for step in range(1000)]
         folder.log_file("main", 0).write_text("".join(lines))
-        archive.note_metrics(folder, record, "main", 0)
+        archive.add_metrics(folder, record, "main", 0)
         folder.remove()
     assert 100 * KIB < room_taken(tmp_path) <= 400 * KIB
 
 
 def test_logs_go_after_their_days(tmp_path: Path) -> None:
     now = 1000.0
-    archive = LogArchive(tmp_path, Budget(days=2.0), clock=lambda: now)
+    archive = LogArchive(tmp_path, ArchiveBudget(days=2.0), clock=lambda: now)
     keep(archive, *ended_pod(tmp_path, 1), now=now)
     now += 2.1 * 86_400
     keep(archive, *ended_pod(tmp_path, 2), now=now)
-    assert archived(tmp_path, "team", "job-1") == []
-    assert len(archived(tmp_path, "team", "job-2")) == 1
+    assert find_archived(tmp_path, "team", "job-1") == []
+    assert len(find_archived(tmp_path, "team", "job-2")) == 1
 
 
 def test_nothing_is_kept_where_nothing_may_be(tmp_path: Path) -> None:
-    keep(LogArchive(tmp_path, Budget(0)), *ended_pod(tmp_path, 1), now=1.0)
+    keep(LogArchive(tmp_path, ArchiveBudget(0)), *ended_pod(tmp_path, 1), now=1.0)
     assert not (tmp_path / "logs").exists()
 
 
@@ -95,13 +95,13 @@ def test_a_log_is_listed_once_though_it_was_kept_twice(tmp_path: Path) -> None:
     """The agent was killed after it had kept the logs of a pod, and before the pod's folder was gone."""
     archive = LogArchive(tmp_path)
     folder, record = ended_pod(tmp_path, 1)
-    archive.keep(folder, record)
-    archive.keep(folder, record)
-    assert [log.file for log in archived(tmp_path, "team", "job-1")[0].logs] == ["worker-0.uid-1.main.0.log"]
+    archive.store(folder, record)
+    archive.store(folder, record)
+    assert [log.file for log in find_archived(tmp_path, "team", "job-1")[0].logs] == ["worker-0.uid-1.main.0.log"]
 
 
 def test_an_archive_that_cannot_be_written_stops_nothing(tmp_path: Path) -> None:
     (tmp_path / "logs").write_text("in the way")
     folder, record = ended_pod(tmp_path, 1)
-    LogArchive(tmp_path).keep(folder, record)
+    LogArchive(tmp_path).store(folder, record)
     assert folder.log_file("main", 0).exists()

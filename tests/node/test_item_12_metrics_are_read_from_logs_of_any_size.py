@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from shoal.node.step_metrics import MOST_BYTES_KEPT, MOST_BYTES_READ, MOST_POINTS, Point, append, points_in
+from shoal.node.step_metrics import MAX_BYTES_KEPT, MAX_BYTES_READ, MAX_POINTS, Point, append, points_in
 
 STAMP = "2026-11-18T00:00:00.000000000Z"
 
@@ -42,17 +42,17 @@ def test_each_line_of_several_blocks_is_read_once(tmp_path: Path) -> None:
 
 def test_a_long_log_leaves_few_points_from_its_whole_length(tmp_path: Path) -> None:
     log = written(tmp_path / "log", 40_000, padding=300)
-    assert log.stat().st_size > 2 * MOST_BYTES_READ
+    assert log.stat().st_size > 2 * MAX_BYTES_READ
     steps = [int(point.step) for point in read(log)]
-    assert MOST_POINTS / 2 <= len(steps) <= MOST_POINTS
+    assert MAX_POINTS / 2 <= len(steps) <= MAX_POINTS
     assert (steps == sorted(steps), steps[0], steps[-1] > 38_000) == (True, 0, True)
 
 
 def test_the_file_of_a_job_stays_small_and_keeps_its_newest_points(tmp_path: Path) -> None:
     file = tmp_path / "metrics.jsonl"
     for number in range(30):
-        append([Point(STAMP, f"worker-{number}", "uid", 0, step) for step in range(MOST_POINTS)], file)
-        assert file.stat().st_size <= MOST_BYTES_KEPT
+        append([Point(STAMP, f"worker-{number}", "uid", 0, step) for step in range(MAX_POINTS)], file)
+        assert file.stat().st_size <= MAX_BYTES_KEPT
     assert b"worker-29" in file.read_bytes()
     assert b"worker-0" in file.read_bytes()
 

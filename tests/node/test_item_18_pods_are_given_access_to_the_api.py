@@ -35,7 +35,7 @@ def test_the_pod_decides_before_its_service_account(spec: dict[str, Any], automo
 def test_every_container_mounts_the_volume_but_for_one_that_mounts_something_else_there() -> None:
     own = {"name": "own", "mountPath": f"{FOLDER}/"}
     before = stored(pod("p", container("main"), container("special", volumeMounts=[own]), inits=(container("init"),)))
-    after = access().added_to(before)["spec"]
+    after = access().add_to(before)["spec"]
     mounts = {each["name"]: each.get("volumeMounts") for each in (*after["initContainers"], *after["containers"])}
     assert mounts == {"init": [MOUNT], "main": [MOUNT], "special": [own]}
     assert [volume["name"] for volume in after["volumes"]] == [VOLUME]
@@ -44,9 +44,9 @@ def test_every_container_mounts_the_volume_but_for_one_that_mounts_something_els
 
 def test_the_authority_is_a_config_map_unless_there_is_one() -> None:
     key = Key("default", "kube-root-ca.crt")
-    assert access().completed(Lookup(), "default").data(CONFIG_MAP, *key) == {"ca.crt": b"the authority"}
+    assert access().with_root_ca(Lookup(), "default").data(CONFIG_MAP, *key) == {"ca.crt": b"the authority"}
     written = Lookup({Reference(CONFIG_MAP, key): {"data": {"ca.crt": "another"}}})
-    assert access().completed(written, "default").data(CONFIG_MAP, *key) == {"ca.crt": b"another"}
+    assert access().with_root_ca(written, "default").data(CONFIG_MAP, *key) == {"ca.crt": b"another"}
 
 
 def test_a_pod_on_the_machines_network_is_given_the_servers_own_address() -> None:

@@ -12,11 +12,11 @@ from shoal.node.checkpoint import ContainerRecord, Ended, Outcome, PodRecord, Ru
 from shoal.node.pod_lifecycle import (
     BackOff,
     BeginStop,
-    Condemn,
     Decision,
+    FailPod,
     Kill,
     RunPreStop,
-    Situation,
+    RuntimeState,
     Start,
     Terminate,
     Waiting,
@@ -49,14 +49,14 @@ def stopping(
     return runs(stopping=Stopping(T0, grace, STOPPED, hook, termed, killed))
 
 
-def decided(obj: Obj, containers: dict[str, ContainerRecord], *, now: float = T0 + 5, **situation: Any) -> Decision:
+def decided(obj: Obj, containers: dict[str, ContainerRecord], *, now: float = T0 + 5, **runtime: Any) -> Decision:
     made = stored(obj)
     made["metadata"] = {**made["metadata"], **obj["metadata"]}
     record: PodRecord = new_record(made, T0)
     record.sandboxed_at = T0
     record.containers = containers
-    record.outcome = situation.pop("outcome", None)
-    return decide(made, record, Situation(**situation), now=now, backoff=BackOff())
+    record.outcome = runtime.pop("outcome", None)
+    return decide(made, record, RuntimeState(**runtime), now=now, backoff=BackOff())
 
 
 def leaving(obj: Obj, grace: int = 30) -> Obj:
@@ -98,8 +98,8 @@ STARTING: dict[str, tuple[Obj, dict[str, ContainerRecord], dict[str, Any], Decis
 
 @pytest.mark.parametrize("case", STARTING, ids=str)
 def test_containers_start_in_their_order(case: str) -> None:
-    obj, containers, situation, expected = STARTING[case]
-    assert decided(obj, containers, **situation) == expected
+    obj, containers, runtime, expected = STARTING[case]
+    assert decided(obj, containers, **runtime) == expected
 
 
 RESTARTING: dict[str, tuple[Obj, ContainerRecord, float, Decision]] = {
@@ -174,7 +174,7 @@ def test_a_failed_liveness_probe_stops_the_container_with_the_probes_own_grace()
 def test_the_deadline_condemns_the_pod_and_is_waited_for() -> None:
     short = pod("p", container("a"), activeDeadlineSeconds=60)
     assert decided(short, {"a": runs()}, now=T0 + 59) == does(wake_at=T0 + 60)
-    assert decided(short, {"a": runs()}, now=T0 + 60) == does(Condemn(LATE))
+    assert decided(short, {"a": runs()}, now=T0 + 60) == does(FailPod(LATE))
     assert decided(short, {"a": runs()}, now=T0 + 60, outcome=LATE) == does(BeginStop("a", GRACE, STOPPED))
 
 

@@ -119,7 +119,7 @@ def test_files_renamed_while_one_looks_at_them_are_read_once_and_in_order(tmp_pa
         return found
 
     trail._files = look_slowly  # type: ignore[method-assign]
-    trail.begin(tail)
+    trail.seek_tail(tail)
     read = b""
     while records := trail.read():
         read += records
@@ -132,7 +132,7 @@ async def test_a_single_file_that_was_emptied_is_read_from_its_beginning(tmp_pat
     path = tmp_path / "0.log"
     path.write_text(record(1, "a long line of the first part"))
     trail = LogTrail(path)
-    trail.begin(None)
+    trail.seek_tail(None)
     assert trail.read().decode() == record(1, "a long line of the first part")
     path.write_text(record(2, "short"))
     assert trail.read().decode() == record(2, "short")
@@ -164,7 +164,7 @@ def test_any_tail_is_the_end_of_the_whole(lines: list[str], size: int, tail: int
 
 def _read(path: Path, tail: int) -> str:
     trail = LogTrail(path)
-    trail.begin(tail)
+    trail.seek_tail(tail)
     text = b""
     while records := trail.read():
         text += b"".join(line.split(b" ", 3)[3] + b"\n" for line in records.splitlines())

@@ -12,16 +12,16 @@ from kit.pods import container, pod
 from shoal.kube.objects import Obj
 from shoal.node.hosts_files import rewrite
 from shoal.node.service_names import (
-    directory,
+    build_directory,
     hostname_of,
     hosts_file,
-    neighbour,
     peer,
     peer_lines,
+    pod_hosts,
+    reachable_slice,
     service_lines,
     service_table,
-    unfound,
-    within_reach,
+    undiscovered_peers,
 )
 
 
@@ -42,7 +42,7 @@ def at(address: str, *, ready: bool = True, hostname: str = "") -> Obj:
 
 
 def lines(services: list[Obj], slices: list[Obj], namespace: str = "default") -> list[str]:
-    return service_lines(directory(services, slices), namespace).splitlines()
+    return service_lines(build_directory(services, slices), namespace).splitlines()
 
 
 def test_a_cluster_address_has_every_form_of_its_name() -> None:
@@ -86,15 +86,15 @@ def test_members_of_a_gang_are_found_by_name_before_they_are_ready() -> None:
         }.items()
         if (found := peer(each, f"10.77.1.{len(name)}")) is not None
     }
-    assert peer_lines(directory([gang], []), peers.values(), "default").splitlines() == [
+    assert peer_lines(build_directory([gang], []), peers.values(), "default").splitlines() == [
         "10.77.1.3\ta-0.h a-0.h.default a-0.h.default.svc a-0.h.default.svc.cluster.local",
         "10.77.1.3\ta-1.h a-1.h.default a-1.h.default.svc a-1.h.default.svc.cluster.local",
     ]
-    known = directory([gang], [piece("h", at("10.77.1.3", hostname="a-0"), at("10.77.1.9", ready=False))])
-    assert sorted(unfound(known, peers)) == ["another's", "without a Service"]
+    known = build_directory([gang], [piece("h", at("10.77.1.3", hostname="a-0"), at("10.77.1.9", ready=False))])
+    assert sorted(undiscovered_peers(known, peers)) == ["another's", "without a Service"]
 
 
-def test_who_says_himself_when_he_is_ready_is_found_then() -> None:
+def test_pods_with_readiness_probes_are_found_when_they_are_ready() -> None:
     assert peer(member("a-0", probe=True), "10.77.1.3") is None
     assert peer(member("a-0"), "") is None
     assert peer(member("a-0", of=""), "10.77.1.3") is None
@@ -106,17 +106,17 @@ def test_a_service_may_publish_pods_that_are_not_ready() -> None:
     assert [line.split("\t")[0] for line in lines([open_to_all], slices)] == ["10.77.1.3"]
 
 
-def test_a_name_for_another_name_is_said_and_left_out() -> None:
+def test_an_external_name_is_a_comment_in_the_hosts_file() -> None:
     assert lines([service("x", type="ExternalName", externalName="example.org")], []) == [
         "# x.default.svc.cluster.local stands for example.org: ask for that name instead"
     ]
 
 
-def test_the_file_of_a_pod_says_its_own_name_and_its_aliases() -> None:
+def test_the_hosts_file_of_a_pod_has_its_own_name_and_its_aliases() -> None:
     made = pod(
         "p", container(), hostname="first", subdomain="web", hostAliases=[{"ip": "192.0.2.9", "hostnames": ["a", "b"]}]
     )
-    text = hosts_file(neighbour(made, "10.77.1.4"), "10.96.0.1\tweb\n")
+    text = hosts_file(pod_hosts(made, "10.77.1.4"), "10.96.0.1\tweb\n")
     assert text.splitlines()[-3:] == [
         "10.77.1.4\tfirst.web.default.svc.cluster.local first",
         "192.0.2.9\ta b",
@@ -138,7 +138,7 @@ def test_the_table_leads_each_port_to_the_pods_behind_it() -> None:
         piece("web", at("10.77.1.10"), at("10.77.1.9"), at("10.77.1.8", ready=False), http=8000),
         piece("web", at("10.77.1.2"), number=1, http=8001),
     ]
-    found = service_table(directory([service("web", clusterIP="10.96.0.1", ports=ports)], slices))
+    found = service_table(build_directory([service("web", clusterIP="10.96.0.1", ports=ports)], slices))
     assert found == {
         ("10.96.0.1", 80): (("10.77.1.2", 8001), ("10.77.1.9", 8000), ("10.77.1.10", 8000)),
         ("10.96.0.1", 5): (),
@@ -152,13 +152,13 @@ def test_pods_of_other_machines_are_left_out_only_where_their_addresses_are_ours
         {**at("10.8.0.9"), "nodeName": "there"},
         at("10.77.1.9"),
     )
-    found = within_reach(piece("web", ours, theirs, routed, unplaced, _=80), {"here"}, "10.77.0.0/16")
+    found = reachable_slice(piece("web", ours, theirs, routed, unplaced, _=80), {"here"}, "10.77.0.0/16")
     assert found == piece("web", ours, routed, unplaced, _=80)
 
 
 def test_headless_and_external_services_have_no_place_in_the_table() -> None:
     services = [service("h", clusterIP="None", ports=[{"port": 1}]), service("x", type="ExternalName")]
-    assert service_table(directory(services, [])) == {}
+    assert service_table(build_directory(services, [])) == {}
 
 
 @settings(deadline=None)

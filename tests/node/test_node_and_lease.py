@@ -16,10 +16,10 @@ from shoal.kube.times import rfc3339_micro
 from shoal.node.agent import Agent
 from shoal.node.config import split
 from shoal.node.heartbeat import NodeRefused
-from shoal.node.shared_state import Host
+from shoal.node.shared_state import SharedState
 
 
-async def test_the_node_says_what_it_has(cluster: EmbeddedCluster, tmp_path: Path) -> None:
+async def test_the_node_reports_its_capacity(cluster: EmbeddedCluster, tmp_path: Path) -> None:
     settings = config(tmp_path, capacity={"nvidia.com/gpu": "4"}, labels={"zone": "a"})
     async with running_agent(cluster, FakeSandboxes(), settings):
         node = await cluster.get(NODE, "n1")
@@ -72,7 +72,7 @@ async def test_an_agent_ends_when_another_one_holds_its_lease(cluster: EmbeddedC
     )
 
 
-async def test_a_node_somebody_deleted_comes_back(cluster: EmbeddedCluster, tmp_path: Path) -> None:
+async def test_a_deleted_node_is_registered_again(cluster: EmbeddedCluster, tmp_path: Path) -> None:
     async with running_agent(cluster, FakeSandboxes(), config(tmp_path)):
         first = await cluster.get(NODE, "n1")
         await cluster.delete(NODE, "n1")
@@ -92,7 +92,7 @@ async def test_a_node_that_will_never_be_taken_ends_with_a_sentence(cluster: Emb
 async def test_nodes_of_one_machine_share_names_and_split_the_rest(cluster: EmbeddedCluster, tmp_path: Path) -> None:
     sandboxes = FakeSandboxes()
     whole = config(tmp_path, machine=machine(cores=5, gpus=(0, 1, 2)))
-    host = Host(cluster, sandboxes)
+    host = SharedState(cluster, sandboxes)
     agents = [Agent(cluster, sandboxes, part, host=host) for part in split(whole, 2)]
     await cluster.create(SERVICE, {"metadata": {"name": "web"}, "spec": {"ports": [{"port": 80}]}}, "default")
     async with asyncio.TaskGroup() as group:

@@ -8,12 +8,12 @@ import pytest
 
 from shoal.kube.objects import Obj
 from shoal.node.kubelet_api.authorization import (
-    NO_SECONDS,
-    YES_SECONDS,
+    ALLOWED_TTL_SECONDS,
+    DENIED_TTL_SECONDS,
     Caller,
-    Callers,
+    CallerAuthorizer,
     Forbidden,
-    Unknown,
+    Unauthenticated,
     access_review,
 )
 
@@ -38,40 +38,40 @@ class Cluster:
         return {"status": {"allowed": obj["spec"] in self.may}}
 
 
-def callers(cluster: Cluster, now: float = 0.0) -> Callers:
-    return Callers(cluster, "n1", now=lambda: now)  # type: ignore[arg-type]
+def callers(cluster: Cluster, now: float = 0.0) -> CallerAuthorizer:
+    return CallerAuthorizer(cluster, "n1", now=lambda: now)  # type: ignore[arg-type]
 
 
 async def test_the_holder_of_a_certificate_is_its_subject() -> None:
-    assert await callers(Cluster((ALICE, "get"))).admit(CERTIFICATE, "", verb="get") == ALICE
+    assert await callers(Cluster((ALICE, "get"))).authorize(CERTIFICATE, "", verb="get") == ALICE
 
 
 async def test_the_owner_of_a_token_is_whom_the_cluster_names() -> None:
-    assert await callers(Cluster((BOB, "create"))).admit(None, "good", verb="create") == BOB
+    assert await callers(Cluster((BOB, "create"))).authorize(None, "good", verb="create") == BOB
 
 
 @pytest.mark.parametrize(("certificate", "token"), [(None, ""), (None, "bad"), ({"subject": ()}, "good")])
-async def test_whoever_shows_nothing_the_cluster_knows_is_refused(certificate: Obj | None, token: str) -> None:
-    with pytest.raises(Unknown):
-        await callers(Cluster((BOB, "get"))).admit(certificate, token, verb="get")
+async def test_unknown_credentials_are_rejected(certificate: Obj | None, token: str) -> None:
+    with pytest.raises(Unauthenticated):
+        await callers(Cluster((BOB, "get"))).authorize(certificate, token, verb="get")
 
 
 async def test_a_right_to_read_is_no_right_to_run_commands() -> None:
     asked = callers(Cluster((ALICE, "get")))
-    await asked.admit(CERTIFICATE, "", verb="get")
+    await asked.authorize(CERTIFICATE, "", verb="get")
     with pytest.raises(Forbidden, match="alice may not create nodes/proxy of n1"):
-        await asked.admit(CERTIFICATE, "", verb="create")
+        await asked.authorize(CERTIFICATE, "", verb="create")
 
 
-@pytest.mark.parametrize(("allowed", "seconds"), [(True, YES_SECONDS), (False, NO_SECONDS)])
+@pytest.mark.parametrize(("allowed", "seconds"), [(True, ALLOWED_TTL_SECONDS), (False, DENIED_TTL_SECONDS)])
 async def test_an_answer_is_remembered_for_a_while(allowed: bool, seconds: float) -> None:
     cluster = Cluster(*([(ALICE, "get")] if allowed else []))
     now = [0.0]
-    asked = Callers(cluster, "n1", now=lambda: now[0])  # type: ignore[arg-type]
+    asked = CallerAuthorizer(cluster, "n1", now=lambda: now[0])  # type: ignore[arg-type]
 
     async def ask() -> bool:
         try:
-            await asked.admit(CERTIFICATE, "", verb="get")
+            await asked.authorize(CERTIFICATE, "", verb="get")
         except Forbidden:
             return False
         return True

@@ -8,7 +8,7 @@ from typing import Any
 from kit.fake_sandbox import FakeSandboxes
 from shoal.cluster.embedded import EmbeddedCluster
 from shoal.kube.kinds import SERVICE
-from shoal.node.hosts_files import Names
+from shoal.node.hosts_files import HostsFiles
 
 PORTS = [{"name": "https", "port": 443, "targetPort": 6443, "protocol": "TCP"}]
 
@@ -24,7 +24,7 @@ async def test_the_service_of_the_api_leads_where_the_node_found_it() -> None:
         served.put_nowait(table)
 
     sandboxes.serve = serve  # type: ignore[method-assign]
-    names = Names(cluster, sandboxes, api=("api.example.com", 6443))
+    names = HostsFiles(cluster, sandboxes, api=("api.example.com", 6443))
     running = asyncio.create_task(names.run())
     try:
         assert await served.get() == {("10.96.0.1", 443): (("api.example.com", 6443),)}

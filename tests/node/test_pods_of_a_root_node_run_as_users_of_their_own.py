@@ -11,18 +11,18 @@ from kit.pods import config, container, pod, stored
 from shoal.kube.objects import Obj
 from shoal.node.checkpoint import PodFolder, new_record
 from shoal.node.config import Confinement
-from shoal.node.container_spec import CannotStart, Premises, process_spec
-from shoal.node.pod_user import COUNT, FIRST, chosen_user, own_user
+from shoal.node.container_spec import CannotStart, SpecContext, process_spec
+from shoal.node.pod_user import COUNT, FIRST, resolve_user, user_of_namespace
 from shoal.node.sandbox.interface import ProcessSpec
 
 FREE = FIRST - 1  # a number that no account has
 
 
 def test_namespaces_have_users_that_differ_and_stay() -> None:
-    users = [own_user(f"team-{number}") for number in range(1000)]
+    users = [user_of_namespace(f"team-{number}") for number in range(1000)]
     assert len(set(users)) == 1000
     assert all(FIRST <= user < FIRST + COUNT <= 1 << 31 for user in users)
-    assert own_user("default") == 0x77A8EEC1  # files on shared storage belong to it
+    assert user_of_namespace("default") == 0x77A8EEC1  # files on shared storage belong to it
 
 
 def started(tmp_path: Path, context: Obj, *volumes: Obj, part: str = "", **confinement: Any) -> ProcessSpec:
@@ -30,16 +30,16 @@ def started(tmp_path: Path, context: Obj, *volumes: Obj, part: str = "", **confi
     main = container("main", "run", volumeMounts=mounts)
     made = stored(pod("p", main, securityContext=context, volumes=list(volumes)))
     settings = config(tmp_path, confinement=Confinement(**confinement), working_dir="/")
-    return process_spec(made, main, new_record(made, 0.0), PodFolder(tmp_path / "pod"), Premises(settings), 0)
+    return process_spec(made, main, new_record(made, 0.0), PodFolder(tmp_path / "pod"), SpecContext(settings), 0)
 
 
 @pytest.mark.parametrize(
     ("context", "user"),
     [
-        ({}, (own_user("default"), own_user("default"))),
-        ({"runAsUser": FREE}, (FREE, own_user("default"))),
+        ({}, (user_of_namespace("default"), user_of_namespace("default"))),
+        ({"runAsUser": FREE}, (FREE, user_of_namespace("default"))),
         ({"runAsUser": FREE, "runAsGroup": FREE}, (FREE, FREE)),
-        ({"runAsNonRoot": True}, (own_user("default"), own_user("default"))),
+        ({"runAsNonRoot": True}, (user_of_namespace("default"), user_of_namespace("default"))),
     ],
     ids=["none", "user", "user and group", "not root"],
 )
@@ -57,8 +57,10 @@ def test_an_account_of_the_machine_is_refused(tmp_path: Path, context: Obj) -> N
 @pytest.mark.parametrize("field", ["runAsUser", "runAsGroup"])
 def test_the_user_of_another_namespace_is_refused(tmp_path: Path, field: str) -> None:
     with pytest.raises(CannotStart, match=rf"{field} \d+ is kept for the pods of one namespace, and not of default"):
-        started(tmp_path, {field: own_user("another")}, separate_users=True)
-    assert started(tmp_path, {field: own_user("default")}, separate_users=True).uid == own_user("default")
+        started(tmp_path, {field: user_of_namespace("another")}, separate_users=True)
+    assert started(tmp_path, {field: user_of_namespace("default")}, separate_users=True).uid == user_of_namespace(
+        "default"
+    )
 
 
 def test_a_missing_folder_is_not_made_for_a_pod(tmp_path: Path) -> None:
@@ -87,9 +89,9 @@ def test_files_of_a_volume_belong_to_the_pods_user(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr("os.chown", lambda _, uid, gid: owners.append((uid, gid)))
     items = [{"path": "name", "fieldRef": {"fieldPath": "metadata.name"}, "mode": 0o400}]
     started(tmp_path, {"runAsUser": FREE}, {"name": "d", "downwardAPI": {"items": items}}, separate_users=True)
-    assert owners == [(FREE, own_user("default"))]
+    assert owners == [(FREE, user_of_namespace("default"))]
 
 
 def test_without_separate_users_pods_choose(tmp_path: Path) -> None:
-    assert chosen_user("default", None, None) == (own_user("default"),) * 2
+    assert resolve_user("default", None, None) == (user_of_namespace("default"),) * 2
     assert (started(tmp_path, {"runAsUser": 0}).uid, started(tmp_path, {}).uid) == (0, None)

@@ -9,23 +9,27 @@ import pytest
 
 from kit.pods import container
 from shoal.kube.objects import Obj
-from shoal.node.probe_results import Answer, ProbeKind, Tally, Timing, next_at, timing_of
-from shoal.node.probes import Prober, Verdict
+from shoal.node.probe_results import ProbeCounter, ProbeKind, ProbeResult, ProbeTiming, next_probe_at, timing_of
+from shoal.node.probes import Prober, ProbeUpdate
 
-YES, NO = Answer(True), Answer(False, "no")
+YES, NO = ProbeResult(True), ProbeResult(False, "no")
 
-TALLIES: dict[str, tuple[Timing, list[Answer], list[bool | None]]] = {
-    "one success is enough": (Timing(), [YES], [True]),
-    "three failures in a row": (Timing(), [NO, NO, NO], [None, None, False]),
-    "a success in between starts the count again": (Timing(), [NO, NO, YES, NO, NO], [None, None, True, True, True]),
-    "several successes where asked for": (Timing(successes=2, failures=1), [NO, YES, YES], [False, False, True]),
+TALLIES: dict[str, tuple[ProbeTiming, list[ProbeResult], list[bool | None]]] = {
+    "one success is enough": (ProbeTiming(), [YES], [True]),
+    "three failures in a row": (ProbeTiming(), [NO, NO, NO], [None, None, False]),
+    "a success in between starts the count again": (
+        ProbeTiming(),
+        [NO, NO, YES, NO, NO],
+        [None, None, True, True, True],
+    ),
+    "several successes where asked for": (ProbeTiming(successes=2, failures=1), [NO, YES, YES], [False, False, True]),
 }
 
 
 @pytest.mark.parametrize("case", TALLIES, ids=str)
 def test_thresholds_turn_answers_into_a_verdict(case: str) -> None:
     timing, answers, expected = TALLIES[case]
-    tally, seen = Tally(timing), []
+    tally, seen = ProbeCounter(timing), []
     for answer in answers:
         tally = tally.count(answer)
         seen.append(tally.verdict)
@@ -34,24 +38,24 @@ def test_thresholds_turn_answers_into_a_verdict(case: str) -> None:
 
 def test_the_first_question_comes_after_the_delay_and_the_next_after_the_period() -> None:
     timing = timing_of({"initialDelaySeconds": 5, "periodSeconds": 3})
-    assert (next_at(100.0, None, timing), next_at(100.0, 107.5, timing)) == (105.0, 110.5)
+    assert (next_probe_at(100.0, None, timing), next_probe_at(100.0, 107.5, timing)) == (105.0, 110.5)
 
 
-async def verdicts(holder: Obj, script: dict[str, list[Answer]], count: int) -> list[tuple[str, bool]]:
+async def verdicts(holder: Obj, script: dict[str, list[ProbeResult]], count: int) -> list[tuple[str, bool]]:
     """What a prober says when its questions are answered from a script; the last answer repeats."""
     heard: list[tuple[str, bool]] = []
     enough = asyncio.Event()
 
-    def hear(verdict: Verdict) -> None:
+    def hear(verdict: ProbeUpdate) -> None:
         heard.append((verdict.kind, verdict.ok))
         if len(heard) == count:
             enough.set()
 
-    async def ask(probe: Obj, timeout: float) -> Answer:
+    async def ask(probe: Obj, timeout: float) -> ProbeResult:
         answers = script[probe["exec"]["command"][0]]
         return answers.pop(0) if len(answers) > 1 else answers[0]
 
-    prober = Prober(holder, ask, passed_startup=False, on_verdict=hear, on_failure=lambda *_: None)
+    prober = Prober(holder, ask, passed_startup=False, on_update=hear, on_failure=lambda *_: None)
     prober.start(0.0)
     await enough.wait()
     prober.stop()
@@ -85,12 +89,12 @@ async def test_a_question_due_when_the_prober_is_stopped_is_dropped_in_silence()
     loop.set_exception_handler(lambda _, context: loud.append(context))
     asked: list[Obj] = []
 
-    async def ask(what: Obj, timeout: float) -> Answer:
+    async def ask(what: Obj, timeout: float) -> ProbeResult:
         asked.append(what)
         return YES
 
     holder = container("a", livenessProbe=probe("l", initialDelaySeconds=0.01))
-    prober = Prober(holder, ask, passed_startup=False, on_verdict=lambda _: None, on_failure=lambda *_: None)
+    prober = Prober(holder, ask, passed_startup=False, on_update=lambda _: None, on_failure=lambda *_: None)
     over = asyncio.Event()
 
     def stop() -> None:

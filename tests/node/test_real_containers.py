@@ -18,7 +18,7 @@ from shoal.kube.kinds import CONFIG_MAP, EVENT, PERSISTENT_VOLUME, PERSISTENT_VO
 from shoal.kube.objects import Obj
 from shoal.node.agent import Agent
 from shoal.node.config import NodeConfig
-from shoal.node.sandbox.sandbox_manager import Keepers
+from shoal.node.sandbox.sandbox_manager import SandboxManager
 
 pytestmark = pytest.mark.processes
 
@@ -46,7 +46,7 @@ def ended(obj: Obj) -> Obj:
 
 
 async def test_variables_and_arguments_come_from_everywhere(
-    cluster: EmbeddedCluster, keepers: Keepers, real_config: Config
+    cluster: EmbeddedCluster, keepers: SandboxManager, real_config: Config
 ) -> None:
     await cluster.create(CONFIG_MAP, {"metadata": {"name": "cm"}, "data": {"A": "from map", "B": "b"}}, "default")
     await cluster.create(SECRET, {"metadata": {"name": "s"}, "stringData": {"key": "hush"}}, "default")
@@ -74,7 +74,7 @@ async def test_variables_and_arguments_come_from_everywhere(
 
 
 async def test_volumes_of_every_kind_are_where_they_belong(
-    cluster: EmbeddedCluster, keepers: Keepers, real_config: Config, tmp_path: Path
+    cluster: EmbeddedCluster, keepers: SandboxManager, real_config: Config, tmp_path: Path
 ) -> None:
     (tmp_path / "file").write_text("from the machine")
     (tmp_path / "claim").mkdir()
@@ -120,7 +120,7 @@ async def bound_claim(cluster: EmbeddedCluster, name: str, path: Path) -> None:
 
 
 async def test_a_missing_config_map_holds_the_pod_until_it_appears(
-    cluster: EmbeddedCluster, keepers: Keepers, real_config: Config
+    cluster: EmbeddedCluster, keepers: SandboxManager, real_config: Config
 ) -> None:
     def waits(obj: Obj | None) -> bool:
         told = ((obj or {}).get("status") or {}).get("containerStatuses") or [{}]
@@ -142,7 +142,7 @@ async def test_a_missing_config_map_holds_the_pod_until_it_appears(
 
 
 async def test_files_of_a_config_map_change_while_the_pod_runs(
-    cluster: EmbeddedCluster, keepers: Keepers, real_config: Config
+    cluster: EmbeddedCluster, keepers: SandboxManager, real_config: Config
 ) -> None:
     await cluster.create(CONFIG_MAP, {"metadata": {"name": "cm"}, "data": {"k": "old"}}, "default")
     # Waits for the swap of the link by the kernel's word, in the shell's own terms: it reads until the text is new.
@@ -174,8 +174,8 @@ async def until_text(folder: Path, name: str, text: str) -> None:
             await watch.changed()
 
 
-async def test_the_end_of_a_container_is_told_in_full(
-    cluster: EmbeddedCluster, keepers: Keepers, real_config: Config
+async def test_the_termination_of_a_container_is_reported_in_full(
+    cluster: EmbeddedCluster, keepers: SandboxManager, real_config: Config
 ) -> None:
     cases = {
         "zero": (sh("true"), {"exitCode": 0, "reason": "Completed"}),
@@ -200,8 +200,8 @@ async def test_the_end_of_a_container_is_told_in_full(
     assert told == {name: expected for name, (_, expected) in cases.items()}
 
 
-async def test_a_working_folder_nobody_has_is_made(
-    cluster: EmbeddedCluster, keepers: Keepers, real_config: Config
+async def test_a_missing_working_folder_is_created(
+    cluster: EmbeddedCluster, keepers: SandboxManager, real_config: Config
 ) -> None:
     async with running_agent(cluster, keepers, real_config()) as agent:
         made = sh("pwd; echo x > y; cat y", workingDir="/workspace/deep")
@@ -210,7 +210,7 @@ async def test_a_working_folder_nobody_has_is_made(
 
 
 async def test_a_program_that_is_not_there_fails_with_its_name(
-    cluster: EmbeddedCluster, keepers: Keepers, real_config: Config
+    cluster: EmbeddedCluster, keepers: SandboxManager, real_config: Config
 ) -> None:
     async with running_agent(cluster, keepers, real_config()) as agent:
         await cluster.create(POD, pod("p", container("main", "/no/such/program"), restartPolicy="Never"), "default")
@@ -222,7 +222,7 @@ async def test_a_program_that_is_not_there_fails_with_its_name(
 
 
 async def test_probes_gate_readiness_and_restart_what_is_stuck(
-    cluster: EmbeddedCluster, keepers: Keepers, real_config: Config
+    cluster: EmbeddedCluster, keepers: SandboxManager, real_config: Config
 ) -> None:
     probed = sh(
         "test -e /v/again || touch /v/alive; touch /v/again; exec sleep 1000",
@@ -263,7 +263,7 @@ async def told(cluster: EmbeddedCluster, reason: str, message: str) -> None:
 
 
 async def test_termination_runs_the_hook_then_asks_then_kills(
-    cluster: EmbeddedCluster, keepers: Keepers, real_config: Config, tmp_path: Path
+    cluster: EmbeddedCluster, keepers: SandboxManager, real_config: Config, tmp_path: Path
 ) -> None:
     host = [{"name": "h", "hostPath": {"path": str(tmp_path)}}]
     mount = [{"name": "h", "mountPath": "/h"}]
@@ -288,7 +288,7 @@ async def test_termination_runs_the_hook_then_asks_then_kills(
 
 
 async def test_logs_are_followed_to_the_end_and_the_run_before_is_kept(
-    cluster: EmbeddedCluster, keepers: Keepers, real_config: Config
+    cluster: EmbeddedCluster, keepers: SandboxManager, real_config: Config
 ) -> None:
     script = "echo one; echo two; echo run $(wc -l < /v/n); exit $(test $(wc -l < /v/n) -ge 2; echo $?)"
     counting = sh(f"echo x >> /v/n; {script}", volumeMounts=[{"name": "v", "mountPath": "/v"}])
@@ -303,7 +303,7 @@ async def test_logs_are_followed_to_the_end_and_the_run_before_is_kept(
 
 
 async def test_a_command_runs_beside_the_container(
-    cluster: EmbeddedCluster, keepers: Keepers, real_config: Config
+    cluster: EmbeddedCluster, keepers: SandboxManager, real_config: Config
 ) -> None:
     got: dict[str, bytes] = {"out": b"", "err": b""}
 
@@ -332,7 +332,7 @@ async def test_a_command_runs_beside_the_container(
 
 
 async def test_the_agent_can_be_replaced_while_a_pod_runs(
-    cluster: EmbeddedCluster, keepers: Keepers, real_config: Config
+    cluster: EmbeddedCluster, keepers: SandboxManager, real_config: Config
 ) -> None:
     made = pod(
         "p",

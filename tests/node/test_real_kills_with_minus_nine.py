@@ -20,7 +20,7 @@ from kit.pods import is_gone, phase_is, running_agent, wait_for_pod
 from shoal.cluster.embedded import EmbeddedCluster
 from shoal.kube.kinds import POD
 from shoal.kube.objects import Obj, name_of
-from shoal.node.sandbox.sandbox_manager import Keepers
+from shoal.node.sandbox.sandbox_manager import SandboxManager
 
 pytestmark = pytest.mark.processes
 
@@ -56,7 +56,7 @@ async def test_nothing_is_lost_and_nothing_is_doubled(data: Path) -> None:
     for _ in range(KILLS):
         await one_life(data, rng.uniform(0.0, 0.25))
     cluster = await EmbeddedCluster.open(data / "state.db")
-    sandboxes = await Keepers.open(data / "sandboxes")
+    sandboxes = await SandboxManager.open(data / "sandboxes")
     async with running_agent(cluster, sandboxes, node_process.settings(data)):
         leaving = asyncio.create_task(node_process.delete_leavers(cluster, data))
         for number in range(node_process.COUNT):

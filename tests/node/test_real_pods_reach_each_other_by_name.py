@@ -19,10 +19,10 @@ from shoal.kube.conditions import is_true
 from shoal.kube.kinds import ENDPOINT_SLICE, POD, SERVICE
 from shoal.kube.objects import Obj
 from shoal.local.embedded_controllers import standard_loops
-from shoal.local.loopback_ranges import taken
+from shoal.local.loopback_ranges import reserved_ranges
 from shoal.node.config import NodeConfig
 from shoal.node.sandbox.interface import Network
-from shoal.node.sandbox.sandbox_manager import Keepers
+from shoal.node.sandbox.sandbox_manager import SandboxManager
 
 pytestmark = pytest.mark.processes
 
@@ -73,9 +73,9 @@ def service(name: str, **spec: object) -> Obj:
 @pytest.fixture(params=list(Network), ids=str)
 async def neighbours(
     request: pytest.FixtureRequest, data: Path, real_config: Callable[..., NodeConfig]
-) -> AsyncIterator[tuple[EmbeddedCluster, Keepers, NodeConfig]]:
-    keepers = await Keepers.open(data / "sandboxes", network=request.param)
-    with taken(data / "loopback", is_new=True) as ranges:
+) -> AsyncIterator[tuple[EmbeddedCluster, SandboxManager, NodeConfig]]:
+    keepers = await SandboxManager.open(data / "sandboxes", network=request.param)
+    with reserved_ranges(data / "loopback", is_new=True) as ranges:
         shared = request.param is Network.LOOPBACK
         settings = ClusterSettings(service_network=ranges.services) if shared else ClusterSettings()
         cluster = await EmbeddedCluster.open(":memory:", settings=settings)
@@ -87,7 +87,7 @@ async def neighbours(
 
 
 async def test_each_form_of_the_name_leads_to_the_pod(
-    neighbours: tuple[EmbeddedCluster, Keepers, NodeConfig],
+    neighbours: tuple[EmbeddedCluster, SandboxManager, NodeConfig],
 ) -> None:
     cluster, keepers, settings = neighbours
     await cluster.create(SERVICE, service("web", clusterIP="None", selector={"app": "first"}), "default")

@@ -13,7 +13,7 @@ from shoal.kube.kinds import EVENT, POD, SECRET
 from shoal.kube.objects import Obj
 from shoal.logs import KeyValues
 from shoal.node.config import NodeConfig
-from shoal.node.sandbox.sandbox_manager import Keepers
+from shoal.node.sandbox.sandbox_manager import SandboxManager
 
 pytestmark = pytest.mark.processes
 
@@ -55,7 +55,7 @@ ENDS = dict.fromkeys(CONTAINERS, "Failed") | {"that succeeds": "Succeeded", "tha
 
 @pytest.mark.parametrize("name", CONTAINERS)
 async def test_a_container(
-    cluster: EmbeddedCluster, keepers: Keepers, real_config: Config, log: list[str], name: str
+    cluster: EmbeddedCluster, keepers: SandboxManager, real_config: Config, log: list[str], name: str
 ) -> None:
     await cluster.create(SECRET, {"metadata": {"name": "key"}, "stringData": {"word": WORD}}, "default")
     made = {"env": [VARIABLE], "volumeMounts": [MOUNT], **CONTAINERS[name]}

@@ -9,12 +9,12 @@ import pytest
 from kit.pods import T0, container, pod, stored
 from shoal.kube.objects import Obj
 from shoal.node.checkpoint import ContainerRecord, Ended, Outcome, PodRecord, Run, new_record
-from shoal.node.pod_lifecycle import BackOff, Situation, Waiting
-from shoal.node.pod_status import Place, pod_status
+from shoal.node.pod_lifecycle import BackOff, RuntimeState, Waiting
+from shoal.node.pod_status import PodAddresses, pod_status
 
 AT = "2030-03-17T17:46:40Z"
 LATER = "2030-03-17T17:46:45Z"
-PLACE = Place("192.0.2.1", "10.77.1.4")
+PLACE = PodAddresses("192.0.2.1", "10.77.1.4")
 
 
 def told(obj: Obj, containers: dict[str, ContainerRecord], *, now: float = T0 + 5, **more: Any) -> Obj:
@@ -24,7 +24,7 @@ def told(obj: Obj, containers: dict[str, ContainerRecord], *, now: float = T0 + 
     record.containers = containers
     record.outcome = more.pop("outcome", None)
     record.finished = more.pop("finished", False)
-    return pod_status(made, record, Situation(**more), PLACE, now=now, backoff=BackOff())
+    return pod_status(made, record, RuntimeState(**more), PLACE, now=now, backoff=BackOff())
 
 
 def runs(**more: Any) -> ContainerRecord:
@@ -208,7 +208,7 @@ CONDITIONS: dict[str, tuple[Obj, dict[str, ContainerRecord], dict[str, tuple[str
 
 
 @pytest.mark.parametrize("case", CONDITIONS, ids=str)
-def test_conditions_say_what_holds_and_why_not(case: str) -> None:
+def test_conditions_have_status_and_reason(case: str) -> None:
     obj, containers, expected = CONDITIONS[case]
     _, conditions, _ = brief(told(obj, containers))
     assert {claim: conditions[claim] for claim in expected} == expected

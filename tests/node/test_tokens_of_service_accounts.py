@@ -11,14 +11,14 @@ from kit.pods import T0, pod, stored
 from shoal.kube.errors import ApiError
 from shoal.kube.objects import Obj
 from shoal.kube.times import rfc3339
-from shoal.node.environment import Surroundings
-from shoal.node.pod_references import Lookup, NotThere
-from shoal.node.service_account_tokens import Accounts, Issued, Wish
+from shoal.node.environment import EnvContext
+from shoal.node.pod_references import Lookup, ReferenceMissing
+from shoal.node.service_account_tokens import IssuedTokens, TokenManager, TokenRequest
 from shoal.node.volume_files import File, files_of
 
 SOURCE = {"serviceAccountToken": {"path": "token", "expirationSeconds": 3607}}
 VOLUME = {"name": "access", "projected": {"defaultMode": 0o600, "sources": [SOURCE]}}
-WISH = Wish("", 3607)
+WISH = TokenRequest("", 3607)
 
 
 class Issuer:
@@ -42,53 +42,53 @@ def asker(*sources: Obj, **spec: Any) -> Obj:
     return stored(pod("p", volumes=volumes, **spec))
 
 
-def around(issued: Issued | None) -> Surroundings:
-    return Surroundings("n1", "127.0.0.1", "10.0.0.1", "p", lookup=Lookup(issued=issued))
+def around(issued: IssuedTokens | None) -> EnvContext:
+    return EnvContext("n1", "127.0.0.1", "10.0.0.1", "p", lookup=Lookup(issued=issued))
 
 
 async def test_a_token_is_bound_to_its_pod_and_lasts_as_the_volume_says() -> None:
     issuer = Issuer()
-    issued = await Accounts(issuer).issue(asker(serviceAccountName="trainer"), T0)  # type: ignore[arg-type]
+    issued = await TokenManager(issuer).issue(asker(serviceAccountName="trainer"), T0)  # type: ignore[arg-type]
     bound = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "u1"}
     assert issuer.asked == [
         ("serviceaccounts/trainer/token", "default", {"expirationSeconds": 3607, "boundObjectRef": bound})
     ]
-    assert issued == Issued({WISH: b"t1"}, {}, T0 + 3607 * 0.8)
+    assert issued == IssuedTokens({WISH: b"t1"}, {}, T0 + 3607 * 0.8)
 
 
 async def test_a_token_is_kept_until_most_of_its_time_is_over_and_then_replaced() -> None:
     issuer = Issuer()
-    accounts = Accounts(issuer)  # type: ignore[arg-type]
+    accounts = TokenManager(issuer)  # type: ignore[arg-type]
     first = await accounts.issue(asker(), T0)
-    assert first.again_at is not None
-    assert await accounts.issue(asker(), first.again_at - 1) == first
-    issuer.now = first.again_at
+    assert first.refresh_at is not None
+    assert await accounts.issue(asker(), first.refresh_at - 1) == first
+    issuer.now = first.refresh_at
     assert (await accounts.issue(asker(), issuer.now)).tokens == {WISH: b"t2"}
-    accounts.forget("u1")
+    accounts.remove("u1")
     assert (await accounts.issue(asker(), issuer.now)).tokens == {WISH: b"t3"}
 
 
 async def test_another_audience_is_another_token() -> None:
     issuer = Issuer()
     vault = {"serviceAccountToken": {"path": "vault", "audience": "vault"}}
-    issued = await Accounts(issuer).issue(asker(SOURCE, vault), T0)  # type: ignore[arg-type]
-    assert set(issued.tokens) == {WISH, Wish("vault", 3600)}
+    issued = await TokenManager(issuer).issue(asker(SOURCE, vault), T0)  # type: ignore[arg-type]
+    assert set(issued.tokens) == {WISH, TokenRequest("vault", 3600)}
     assert [spec.get("audiences") for _, _, spec in issuer.asked if "audiences" in spec] == [["vault"]]
 
 
-async def test_a_refusal_is_told_and_asked_again_soon() -> None:
+async def test_a_refused_token_is_reported_and_requested_again_soon() -> None:
     issuer = Issuer()
     issuer.refusal = ApiError(403, "Forbidden", "nodes may not")
-    issued = await Accounts(issuer).issue(asker(), T0)  # type: ignore[arg-type]
-    assert issued == Issued({}, {WISH: 'no token for the service account "default": nodes may not'}, T0 + 5.0)
-    with pytest.raises(NotThere, match="no token for the service account"):
+    issued = await TokenManager(issuer).issue(asker(), T0)  # type: ignore[arg-type]
+    assert issued == IssuedTokens({}, {WISH: 'no token for the service account "default": nodes may not'}, T0 + 5.0)
+    with pytest.raises(ReferenceMissing, match="no token for the service account"):
         files_of(asker(), VOLUME, around(issued))
 
 
 def test_the_volume_holds_the_token() -> None:
-    assert files_of(asker(), VOLUME, around(Issued({WISH: b"t1"}))) == {"token": File(b"t1", 0o600)}
+    assert files_of(asker(), VOLUME, around(IssuedTokens({WISH: b"t1"}))) == {"token": File(b"t1", 0o600)}
 
 
-def test_a_cluster_that_issues_none_says_what_to_do() -> None:
-    with pytest.raises(NotThere, match="automountServiceAccountToken: false"):
+def test_the_error_of_a_cluster_without_tokens_names_the_remedy() -> None:
+    with pytest.raises(ReferenceMissing, match="automountServiceAccountToken: false"):
         files_of(asker(), VOLUME, around(None))

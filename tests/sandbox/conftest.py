@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from kit.sandboxes import Place, opened
-from shoal.node.host_checks import what_is_allowed
+from shoal.node.host_checks import probe_host
 from shoal.node.sandbox.interface import Network
 
 
 @cache
 def allowed() -> dict[str, object]:
-    return dict(what_is_allowed())
+    return dict(probe_host())
 
 
 @pytest.fixture(params=list(Network), ids=lambda network: network.value)

@@ -16,14 +16,14 @@ HEAD = {"spec": {"id": "u1"}, "keeper": 1, "keeper_start": 2, "boot": "b"}
 
 def test_a_torn_fact_is_skipped_and_the_next_one_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     record = shim_journal.Journal(str(tmp_path))
-    record.note("sandbox", **HEAD)
+    record.append("sandbox", **HEAD)
     write = os.write
     monkeypatch.setattr(os, "write", lambda fd, data: write(fd, data[:10]))
     with pytest.raises(OSError, match="No space left") as refused:
-        record.note("intent", process="main.0", at=1.0)
-    record.note_if_possible("exited", process="main.0", at=1.0)
+        record.append("intent", process="main.0", at=1.0)
+    record.append_if_possible("exited", process="main.0", at=1.0)
     monkeypatch.undo()
-    record.note("intent", process="main.1", at=2.0)
+    record.append("intent", process="main.1", at=2.0)
     assert (refused.value.errno, refused.value.filename) == (errno.ENOSPC, shim_journal.NAME)
     read = shim_journal.read(str(tmp_path))
     assert read is not None

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from shoal.node.sandbox.shim_client import KeptSandbox
+from shoal.node.sandbox.shim_client import ShimClient
 
 TURNS = range(6)  # of the loop after the keeper's death: whatever it has got round to when it stops
 
@@ -21,15 +21,15 @@ def forget_others(caplog: pytest.LogCaptureFixture) -> None:
 
 
 @pytest.mark.parametrize("turns", TURNS)
-def test_a_loop_that_stops_while_a_keeper_is_lost_is_silent(
+def test_a_loop_that_stops_while_a_shim_is_lost_logs_nothing(
     turns: int, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     forget_others(caplog)
     loop = asyncio.new_event_loop()
     ours, theirs = socket.socketpair()
 
-    async def begin() -> tuple[KeptSandbox, asyncio.Task[object]]:
-        sandbox = KeptSandbox(ours, tmp_path)
+    async def begin() -> tuple[ShimClient, asyncio.Task[object]]:
+        sandbox = ShimClient(ours, tmp_path)
         waiting = asyncio.ensure_future(sandbox.wait("main.0"))
         await asyncio.sleep(0)
         return sandbox, waiting
@@ -43,20 +43,20 @@ def test_a_loop_that_stops_while_a_keeper_is_lost_is_silent(
         loop.run_until_complete(nothing())
     waiting.cancel()
     loop.run_until_complete(asyncio.gather(waiting, return_exceptions=True))
-    sandbox.leave()
+    sandbox.disconnect()
     loop.close()
     del sandbox, waiting
     gc.collect()
     assert [record.getMessage() for record in caplog.records if record.name == "asyncio"] == []
 
 
-async def test_a_keeper_that_dies_before_anybody_meets_it_is_silent(
+async def test_a_shim_that_dies_before_the_handshake_logs_nothing(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     forget_others(caplog)
     ours, theirs = socket.socketpair()
     gone = asyncio.Event()
-    sandbox = KeptSandbox(ours, tmp_path, on_gone=lambda _: gone.set())
+    sandbox = ShimClient(ours, tmp_path, on_gone=lambda _: gone.set())
     theirs.close()
     await gone.wait()
     del sandbox

@@ -17,7 +17,7 @@ import asyncio, os, sys
 from pathlib import Path
 from kit.sandboxes import folder_mount, opened
 from shoal.node.sandbox import syscalls
-from shoal.node.sandbox.sandbox_manager import Keepers, NetworkNotToBeHad
+from shoal.node.sandbox.sandbox_manager import SandboxManager, NetworkUnavailable
 from shoal.node.sandbox.interface import Network
 
 PR_CAPBSET_DROP, CAP_SYS_PTRACE = 24, 19
@@ -44,8 +44,8 @@ async def hides(root):
 
 async def runs(root):
     try:
-        await Keepers.open(root / "sandboxes", network=Network.ISOLATED)
-    except NetworkNotToBeHad as error:
+        await SandboxManager.open(root / "sandboxes", network=Network.ISOLATED)
+    except NetworkUnavailable as error:
         print(str(error).partition(":")[0])
     async with opened(root, Network.LOOPBACK) as place:
         pod = await place.pod("its-name")

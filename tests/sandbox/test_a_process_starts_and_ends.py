@@ -17,7 +17,7 @@ import pytest
 from kit.sandboxes import Place, folder_mount
 from shoal.node.sandbox import child_exec, proctree
 from shoal.node.sandbox.interface import Exited, ProcessState, Started
-from shoal.node.sandbox.process import Charge
+from shoal.node.sandbox.process import Process
 from shoal.node.sandbox.shim_journal import Journal
 
 pytestmark = pytest.mark.processes
@@ -33,7 +33,7 @@ pytestmark = pytest.mark.processes
         pytest.param("exit 255", 255, None, id="largest code"),
     ],
 )
-async def test_the_end_is_told_as_code_or_signal(
+async def test_the_exit_is_reported_as_code_or_signal(
     place: Place, script: str, code: int | None, number: int | None
 ) -> None:
     pod = await place.pod()
@@ -68,7 +68,7 @@ async def test_the_end_is_told_as_code_or_signal(
         ),
     ],
 )
-async def test_what_cannot_be_run_ends_as_a_shell_would_say(
+async def test_exec_failures_have_the_exit_codes_of_a_shell(
     place: Place, argv: list[str], code: int, message: str
 ) -> None:
     pod = await place.pod()
@@ -79,7 +79,7 @@ async def test_what_cannot_be_run_ends_as_a_shell_would_say(
     assert await pod.sandbox.wait("main.0") == result
 
 
-async def test_a_script_without_its_interpreter_says_so(place: Place) -> None:
+async def test_a_missing_interpreter_is_reported(place: Place) -> None:
     script = place.root / "script"
     script.write_text("#!/no/interpreter -x\n")
     script.chmod(0o755)
@@ -113,7 +113,7 @@ async def test_a_variable_that_cannot_be_passed_on_is_named(place: Place) -> Non
     assert ended == Exited("main.0", ended.at, 128, None, message=told)
 
 
-async def test_a_second_start_tells_how_the_first_went(place: Place) -> None:
+async def test_a_second_start_returns_the_result_of_the_first(place: Place) -> None:
     pod = await place.pod()
     news = place.news()
     process = pod.process("sh", "-c", f"echo run > {news.path}; exec sleep 999")
@@ -155,11 +155,11 @@ class UnwatchedLoop:
     def watch(self, fd: int, callback: object) -> None:
         """Nothing is read."""
 
-    def forget(self, fd: int) -> None:
+    def unwatch(self, fd: int) -> None:
         """Nothing was watched."""
 
 
-def waited_for_first(folder: Path, *argv: str) -> tuple[Charge, list[Charge]]:
+def waited_for_first(folder: Path, *argv: str) -> tuple[Process, list[Process]]:
     """A process whose end is heard of before its start, and what was told of it."""
     process: dict[str, Any] = {
         "id": "main.0", "argv": list(argv), "env": {}, "cwd": "/", "mounts": [], "uid": None, "gid": None,
@@ -167,17 +167,17 @@ def waited_for_first(folder: Path, *argv: str) -> tuple[Charge, list[Charge]]:
         "memory_bytes": None, "cpu_milli": None,
         "hidden": [], "no_new_privs": False,
     }  # fmt: skip
-    charge = Charge(process, sandbox="pod", journal=Journal(str(folder)), loop=UnwatchedLoop())  # type: ignore[arg-type]
-    told: list[Charge] = []
-    charge.tell = told.append
-    child_exec.note_keeper()
-    charge.start(SimpleNamespace(usual_mounts=lambda: None), scratch="", group=None)  # type: ignore[arg-type]
+    charge = Process(process, sandbox="pod", journal=Journal(str(folder)), loop=UnwatchedLoop())  # type: ignore[arg-type]
+    told: list[Process] = []
+    charge.on_state = told.append
+    child_exec.note_shim()
+    charge.start(SimpleNamespace(base_mounts=lambda: None), scratch="", group=None)  # type: ignore[arg-type]
     _, status = os.waitpid(charge.pid, 0)
     charge.mark_ended(status)
     return charge, told
 
 
-def test_a_failed_start_is_told_though_the_child_was_waited_for_first(tmp_path: Path) -> None:
+def test_a_failed_start_is_reported_after_the_child_was_reaped(tmp_path: Path) -> None:
     charge, told = waited_for_first(tmp_path, "/no/such")
 
     assert told == [charge]

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from kit.sandboxes import Place, Pod
-from shoal.node.sandbox.exec_sessions import Executions
+from shoal.node.sandbox.exec_sessions import ExecSessions
 from shoal.node.sandbox.interface import Execution, Mount
 
 pytestmark = pytest.mark.processes
@@ -45,7 +45,7 @@ async def test_it_has_the_same_view_environment_and_folder(place: Place) -> None
     assert await execution.wait() == 0
 
 
-async def test_streams_are_apart_and_the_code_is_told(place: Place) -> None:
+async def test_streams_are_separate_and_the_exit_code_is_reported(place: Place) -> None:
     pod = await running(place)
     execution = await pod.sandbox.execute("main.0", ("sh", "-c", "cat; echo bad >&2; exit 7"))
     data = os.urandom(1 << 20)
@@ -74,7 +74,7 @@ async def test_a_terminal_is_one(place: Place) -> None:
     assert await execution.wait() == 0
 
 
-async def test_a_command_that_does_not_exist_says_so_on_stderr(place: Place) -> None:
+async def test_a_missing_command_is_reported_on_stderr(place: Place) -> None:
     pod = await running(place)
     execution = await pod.sandbox.execute("main.0", ("no-such-program",))
 
@@ -82,7 +82,7 @@ async def test_a_command_that_does_not_exist_says_so_on_stderr(place: Place) -> 
     assert await execution.wait() == 127
 
 
-async def test_what_no_program_can_be_given_is_said_on_stderr(place: Place) -> None:
+async def test_invalid_arguments_are_reported_on_stderr(place: Place) -> None:
     pod = await running(place)
     execution = await pod.sandbox.execute("main.0", ("echo", "a\0b"))
 
@@ -131,9 +131,9 @@ def descriptors(pid: int) -> set[int]:
     return {int(entry.name) for entry in found if os.path.lexists(entry)}  # the list itself had one, too
 
 
-async def test_what_the_machine_refuses_is_said_and_costs_nothing_else(place: Place) -> None:
+async def test_errors_of_the_kernel_are_reported_and_leak_nothing(place: Place) -> None:
     pod = await running(place)
-    keeper = pod.sandbox.keeper_pid
+    keeper = pod.sandbox.shim_pid
     before = descriptors(keeper)
     free = [number for number in range(max(before) + 8) if number not in before]
     usual = resource.prlimit(keeper, resource.RLIMIT_NOFILE)
@@ -169,7 +169,7 @@ def test_a_command_that_cannot_begin_leaves_nothing_open(
     before = descriptors(os.getpid())
     charge: Any = SimpleNamespace(pid=os.getpid(), process={"env": {}})
     with pytest.raises(OSError, match=refusal.strerror) as refused:
-        Executions().begin(charge, {"argv": ["true"], "env": {}, "tty": tty})
+        ExecSessions().begin(charge, {"argv": ["true"], "env": {}, "tty": tty})
 
     assert refused.value is refusal
     assert descriptors(os.getpid()) == before

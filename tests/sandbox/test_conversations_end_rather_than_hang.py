@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from shoal.node.sandbox import messages
-from shoal.node.sandbox.rpc import Conversation
+from shoal.node.sandbox.rpc import RpcConnection
 
 
 async def test_a_handler_that_raises_ends_the_conversation() -> None:
@@ -21,8 +21,8 @@ async def test_a_handler_that_raises_ends_the_conversation() -> None:
     def confused(message: dict[str, Any], _: list[int]) -> None:
         raise KeyError(message["event"])
 
-    conversation = Conversation(messages.Channel(ours), on_message=confused, on_closed=closed.set)
-    question = asyncio.create_task(conversation.ask({"do": "anything"}))
+    conversation = RpcConnection(messages.Channel(ours), on_message=confused, on_closed=closed.set)
+    question = asyncio.create_task(conversation.call({"do": "anything"}))
     await asyncio.sleep(0)
     messages.Channel(theirs).send({"event": "from another version"})
     with pytest.raises(messages.Closed):

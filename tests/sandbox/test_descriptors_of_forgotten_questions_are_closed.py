@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from shoal.node.sandbox import messages
-from shoal.node.sandbox.rpc import Conversation
+from shoal.node.sandbox.rpc import RpcConnection
 
 
 class Talk:
@@ -20,7 +20,7 @@ class Talk:
     def __init__(self) -> None:
         ours, theirs = socket.socketpair()
         self.heard: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
-        self.ours = Conversation(
+        self.ours = RpcConnection(
             messages.Channel(ours), on_message=lambda message, _: self.heard.put_nowait(message), on_closed=lambda: None
         )
         self.theirs = messages.Channel(theirs)
@@ -49,7 +49,7 @@ async def talk() -> AsyncIterator[Talk]:
 
 
 async def test_the_answer_to_a_question_given_up_is_thrown_away_with_its_descriptors(talk: Talk) -> None:
-    question = asyncio.create_task(talk.ours.ask({"do": "socket"}))
+    question = asyncio.create_task(talk.ours.call({"do": "socket"}))
     await asyncio.sleep(0)
     question.cancel()
     await asyncio.gather(question, return_exceptions=True)
@@ -59,10 +59,10 @@ async def test_the_answer_to_a_question_given_up_is_thrown_away_with_its_descrip
 
 
 async def test_an_answer_that_came_just_before_the_asker_gave_up_is_closed_too(talk: Talk) -> None:
-    question = asyncio.create_task(talk.ours.ask({"do": "socket"}))
+    question = asyncio.create_task(talk.ours.call({"do": "socket"}))
     await asyncio.sleep(0)
     talk.theirs.send({"n": 1}, (talk.sent,))
-    talk.ours._hear()  # as the loop would, just before it comes to the cancelling
+    talk.ours._on_readable()  # as the loop would, just before it comes to the cancelling
     question.cancel()
     await asyncio.gather(question, return_exceptions=True)
     assert (talk.is_closed(), question.cancelled()) == (True, True)

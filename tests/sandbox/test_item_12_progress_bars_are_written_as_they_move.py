@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from shoal.node.log_reader import LogTrail, Wording
+from shoal.node.log_reader import LogFormatter, LogTrail
 from shoal.node.sandbox.cri_log import LogFile, Stream
 
 
@@ -18,9 +18,9 @@ def log(tmp_path: Path) -> LogFile:
 def shown(folder: Path) -> bytes:
     """As a client of the API gets it."""
     trail = LogTrail(folder / "log")
-    trail.begin(None)
+    trail.seek_tail(None)
     try:
-        return Wording().put(trail.read())
+        return LogFormatter().format(trail.read())
     finally:
         trail.close()
 

@@ -9,7 +9,7 @@ import signal
 import pytest
 
 from kit.sandboxes import Place
-from shoal.node.sandbox.shim_client import until_gone
+from shoal.node.sandbox.shim_client import wait_gone
 
 pytestmark = pytest.mark.processes
 
@@ -41,7 +41,7 @@ async def test_sigkill_reaches_a_daemon_that_left_group_session_and_environment(
     daemon = int(await news.line())
     await pod.sandbox.signal("main.0", signal.SIGKILL)
     ended = await pod.sandbox.wait("main.0")
-    await until_gone([daemon])
+    await wait_gone([daemon])
 
     assert (ended.signal, ended.oom_killed) == (signal.SIGKILL, False)
 
@@ -51,7 +51,7 @@ async def test_the_end_of_the_main_process_is_the_end_of_what_it_left_behind(pla
     news = place.news()
     await pod.python(escape(news.path, then="sys.exit(5)"))
     ended = await pod.sandbox.wait("main.0")
-    await until_gone([int(await news.line())])
+    await wait_gone([int(await news.line())])
 
     assert ended.code == 5
 
@@ -81,7 +81,7 @@ async def test_sigterm_goes_to_the_whole_group(place: Place) -> None:
     assert (await pod.sandbox.wait("main.0")).code == 9
 
 
-async def test_closing_kills_everything_and_forgets_the_pod(place: Place) -> None:
+async def test_closing_kills_every_process_and_removes_the_pod(place: Place) -> None:
     pod = await place.pod()
     news = place.news()
     await pod.python(escape(news.path, then="time.sleep(999)"))

@@ -16,10 +16,10 @@ import pytest
 
 from kit.sandboxes import Place
 from shoal.node.sandbox import messages
-from shoal.node.sandbox.network_client import FabricLink
-from shoal.node.sandbox.rpc import Conversation
-from shoal.node.sandbox.sandbox_manager import Keepers
-from shoal.node.sandbox.shim_client import KeptSandbox, SandboxFailed
+from shoal.node.sandbox.network_client import NetworkClient
+from shoal.node.sandbox.rpc import RpcConnection
+from shoal.node.sandbox.sandbox_manager import SandboxManager
+from shoal.node.sandbox.shim_client import SandboxFailed, ShimClient
 
 
 async def begun(awaited: Awaitable[Any]) -> asyncio.Task[Any]:
@@ -31,8 +31,8 @@ async def begun(awaited: Awaitable[Any]) -> asyncio.Task[Any]:
 
 async def test_ends_commands_and_meetings_are_given_up(tmp_path: Path) -> None:
     ours, theirs = socket.socketpair()
-    sandbox = KeptSandbox(ours, tmp_path)
-    waiting = [await begun(sandbox.meet()), await begun(sandbox.wait("main.0"))]
+    sandbox = ShimClient(ours, tmp_path)
+    waiting = [await begun(sandbox.handshake()), await begun(sandbox.wait("main.0"))]
     asking = await begun(sandbox.execute("main.0", ("true",)))
     keeper = messages.Channel(theirs)
     pipes = [os.pipe() for _ in range(3)]
@@ -40,7 +40,7 @@ async def test_ends_commands_and_meetings_are_given_up(tmp_path: Path) -> None:
     execution = await asyncio.wait_for(asking, 30)
     waiting.append(await begun(execution.wait()))
 
-    sandbox.leave()
+    sandbox.disconnect()
     await asyncio.wait(waiting, timeout=30)
     assert [task.done() and task.cancelled() for task in waiting] == [True, True, True]
     keeper.close()
@@ -54,7 +54,7 @@ class ScriptedZygote:
     def __init__(self, *script: str) -> None:
         self.script = list(script)
         self.asked: asyncio.Queue[str] = asyncio.Queue()
-        self._fabric: Conversation | None = None
+        self._fabric: RpcConnection | None = None
 
     async def send(self, message: dict[str, Any], fds: list[int]) -> None:
         channel, trouble = messages.Channel(socket.socket(fileno=fds[0])), self.script.pop(0)
@@ -62,7 +62,7 @@ class ScriptedZygote:
             channel.send({"event": "failed", "message": trouble})
             channel.close()
         else:
-            self._fabric = Conversation(channel, on_message=self._answer, on_closed=lambda: None)
+            self._fabric = RpcConnection(channel, on_message=self._answer, on_closed=lambda: None)
             self._fabric.send({"event": "hello", "pid": os.getpid(), "isolated": False, "is_open": True})
         self.asked.put_nowait(message["do"])
 
@@ -75,9 +75,9 @@ class ScriptedZygote:
         self._fabric.close()
 
 
-async def test_a_network_that_was_not_replaced_is_tried_again_by_whoever_needs_it(tmp_path: Path) -> None:
+async def test_a_failed_restart_of_the_network_process_is_retried_on_demand(tmp_path: Path) -> None:
     zygote = ScriptedZygote("", "no memory", "no memory", "")
-    link = FabricLink(zygote, tmp_path, {"isolated": False, "gateway": "10.77.0.1"})  # type: ignore[arg-type]
+    link = NetworkClient(zygote, tmp_path, {"isolated": False, "gateway": "10.77.0.1"})  # type: ignore[arg-type]
     await link.find()
     zygote.kill_fabric()
     assert [await asyncio.wait_for(zygote.asked.get(), 30) for _ in range(2)] == ["weave", "weave"]
@@ -88,18 +88,18 @@ async def test_a_network_that_was_not_replaced_is_tried_again_by_whoever_needs_i
         await asyncio.wait_for(link.ready(), 30)
     await asyncio.wait_for(link.ready(), 30)
     assert zygote.script == []
-    await link.leave(wait=False)
+    await link.disconnect(wait=False)
     zygote.kill_fabric()
 
 
 @pytest.mark.processes
-async def test_closing_does_not_wait_for_a_pod_whose_keeper_died_unheard(loopback: Place) -> None:
+async def test_closing_does_not_wait_for_a_pod_whose_shim_died_unnoticed(loopback: Place) -> None:
     pod = await loopback.pod()
-    keeper = os.pidfd_open(pod.sandbox.keeper_pid)
-    os.kill(pod.sandbox.keeper_pid, signal.SIGKILL)
+    keeper = os.pidfd_open(pod.sandbox.shim_pid)
+    os.kill(pod.sandbox.shim_pid, signal.SIGKILL)
     select.select([keeper], [], [])  # not by the loop, which would hear of the end
     os.close(keeper)
     shutil.rmtree(loopback.root / "sandboxes" / pod.sandbox.spec.id)
 
     await asyncio.wait_for(loopback.keepers.close(), 60)
-    loopback.keepers = await Keepers.open(loopback.root / "sandboxes", network=loopback.keepers.network)
+    loopback.keepers = await SandboxManager.open(loopback.root / "sandboxes", network=loopback.keepers.network)

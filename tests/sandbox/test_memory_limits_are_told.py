@@ -31,7 +31,7 @@ async def test_a_process_over_its_limit_is_killed_for_memory(loopback: Place) ->
     assert (ended.signal, ended.oom_killed) == (signal.SIGKILL, True)
 
 
-async def test_a_child_over_the_limit_is_told_when_the_process_fails_for_it(loopback: Place) -> None:
+async def test_an_oom_killed_child_is_reported_when_the_process_fails(loopback: Place) -> None:
     pod = await loopback.pod()
     script = f"import subprocess, sys\nsys.exit(subprocess.call([sys.executable, '-c', {EAT!r}]) != 0)"
     await pod.python(script, memory_bytes=64 << 20)
@@ -48,7 +48,7 @@ async def test_a_process_within_its_limit_ends_as_any_other(loopback: Place) -> 
     assert (ended.code, ended.oom_killed) == (3, False)
 
 
-async def test_a_limited_process_killed_by_somebody_is_not_out_of_memory(loopback: Place) -> None:
+async def test_a_limited_process_killed_by_a_signal_is_not_oom_killed(loopback: Place) -> None:
     pod = await loopback.pod()
     await pod.shell("exec sleep 999", memory_bytes=64 << 20)
     started = pod.sandbox.processes()["main.0"].started
@@ -66,7 +66,7 @@ async def test_groups_of_a_lost_sandbox_are_removed(loopback: Place) -> None:
     assert place is not None
     group = Path(place.folders["memory"], loopback.keepers.cluster, pod.sandbox.spec.id, "main.0")
     before = there(group)
-    os.kill(pod.sandbox.keeper_pid, signal.SIGKILL)
-    await loopback.keepers.forget(pod.sandbox.spec.id)
+    os.kill(pod.sandbox.shim_pid, signal.SIGKILL)
+    await loopback.keepers.remove(pod.sandbox.spec.id)
 
     assert (before, there(group)) == (True, False)

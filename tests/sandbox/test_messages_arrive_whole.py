@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shoal.node.sandbox import messages as wire
-from shoal.node.sandbox.rpc import Conversation
+from shoal.node.sandbox.rpc import RpcConnection
 
 texts = st.text(max_size=50)
 messages = st.dictionaries(texts, st.one_of(texts, st.integers(), st.lists(texts, max_size=3)), max_size=4)
@@ -75,7 +75,7 @@ def test_descriptors_stay_with_their_messages(channels: tuple[wire.Channel, wire
     assert read == [(0, [b"0"]), (1, []), (2, [b"1", b"2"])]
 
 
-def test_the_end_of_the_other_side_is_told_after_its_last_words() -> None:
+def test_the_end_of_the_peer_is_reported_after_its_last_messages() -> None:
     one, other = pair()
     one.send({"last": True})
     one.close()
@@ -101,7 +101,7 @@ def test_sockets_work_in_folders_with_very_long_paths(tmp_path: Path) -> None:
         sock.close()
 
 
-async def test_last_words_are_heard_though_the_speaker_no_longer_listens() -> None:
+async def test_last_messages_are_received_from_a_peer_that_no_longer_reads() -> None:
     ours, theirs = socket.socketpair()
     heard: list[object] = []
     ended = asyncio.Event()
@@ -111,7 +111,7 @@ async def test_last_words_are_heard_though_the_speaker_no_longer_listens() -> No
         with suppress(wire.Closed):
             listener.send({"answer": "nobody reads this"})
 
-    listener = Conversation(wire.Channel(ours), on_message=hear, on_closed=ended.set)
+    listener = RpcConnection(wire.Channel(ours), on_message=hear, on_closed=ended.set)
     speaker = wire.Channel(theirs)
     for word in range(3):
         speaker.send({"word": word})
@@ -120,13 +120,13 @@ async def test_last_words_are_heard_though_the_speaker_no_longer_listens() -> No
 
     assert heard == [0, 1, 2]
     with pytest.raises(wire.Closed):
-        await listener.ask({"do": "anything"})
+        await listener.call({"do": "anything"})
 
 
 async def test_a_question_ends_with_the_one_who_should_answer() -> None:
     ours, theirs = socket.socketpair()
-    asker = Conversation(wire.Channel(ours), on_message=lambda *_: None, on_closed=lambda: None)
-    question = asyncio.create_task(asker.ask({"do": "wait"}))
+    asker = RpcConnection(wire.Channel(ours), on_message=lambda *_: None, on_closed=lambda: None)
+    question = asyncio.create_task(asker.call({"do": "wait"}))
     await asyncio.get_running_loop().sock_recv(_unblocked(theirs), 100)
     theirs.close()
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shoal.node.sandbox.dns_forwarder import failure, resolv_conf, servers
+from shoal.node.sandbox.dns_forwarder import failure_reply, resolv_conf, servers
 
 QUESTION = struct.pack(">HHHHHH", 77, 0x0100, 1, 0, 0, 1) + b"\4data\7example\0\0\1\0\1" + b"\0\0\x29\4\xd0" + bytes(6)
 
@@ -31,14 +31,14 @@ def test_pods_get_the_machines_settings_and_another_server(machines: str, pods: 
     assert servers(machines) == found
 
 
-def test_a_question_nobody_answers_is_answered_as_a_failure() -> None:
+def test_an_unanswered_query_gets_a_failure_reply() -> None:
     head = struct.pack(">HHHHHH", 77, 0x8182, 1, 0, 0, 0)
 
-    assert failure(QUESTION) == head + b"\4data\7example\0\0\1\0\1"
+    assert failure_reply(QUESTION) == head + b"\4data\7example\0\0\1\0\1"
 
 
 @given(data=st.one_of(st.binary(max_size=60), st.integers(0, len(QUESTION)).map(lambda end: QUESTION[:end])))
 def test_what_is_no_question_gets_no_answer(data: bytes) -> None:
-    answer = failure(data)
+    answer = failure_reply(data)
 
     assert answer is None or answer[:2] == data[:2]

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kit.sandboxes import Place
-from shoal.node.sandbox.cri_log import MOST_BYTES_IN_A_PART, LogFile, Stream, timestamp
+from shoal.node.sandbox.cri_log import MAX_PART_BYTES, LogFile, Stream, timestamp
 
 LINE = re.compile(rb"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z) (stdout|stderr) ([FP]) (.*)", re.DOTALL)
 
@@ -35,7 +35,7 @@ def text_of(path: Path, stream: bytes = b"stdout") -> bytes:
         st.one_of(
             st.binary(max_size=40),
             st.just(b"\n"),
-            st.integers(MOST_BYTES_IN_A_PART - 2, 2 * MOST_BYTES_IN_A_PART + 2).map(lambda count: b"x" * count),
+            st.integers(MAX_PART_BYTES - 2, 2 * MAX_PART_BYTES + 2).map(lambda count: b"x" * count),
         )
     )
 )
@@ -49,7 +49,7 @@ def test_whatever_is_written_can_be_read_back(tmp_path_factory: pytest.TempPathF
     log.close()
 
     assert text_of(path) == b"".join(chunks)
-    assert all(len(text) <= MOST_BYTES_IN_A_PART for _, _, text in written(path))
+    assert all(len(text) <= MAX_PART_BYTES for _, _, text in written(path))
 
 
 def test_a_full_file_is_renamed_and_the_oldest_goes(tmp_path: Path) -> None:
@@ -104,7 +104,7 @@ async def test_both_streams_of_a_process_are_in_its_log(loopback: Place) -> None
 
 
 @pytest.mark.processes
-async def test_the_last_words_are_in_the_log_before_the_end_is_told(loopback: Place) -> None:
+async def test_the_last_output_is_in_the_log_before_the_exit_is_reported(loopback: Place) -> None:
     pod = await loopback.pod()
     await pod.output("seq 1 20000")
 

@@ -105,7 +105,7 @@ async def test_the_agent_can_dial_into_a_pod(place: Place) -> None:
         await pod.sandbox.dial("nowhere", 1, timeout=99)
 
 
-async def test_an_isolated_pod_hears_at_once_that_datagrams_do_not_leave(isolated: Place) -> None:
+async def test_datagrams_of_an_isolated_pod_are_rejected_at_once(isolated: Place) -> None:
     pod = await isolated.pod()
     script = """
 import socket

@@ -31,7 +31,7 @@ async def test_a_command_beside_runs_as_the_same_user(place: Place) -> None:
 
 
 @pytest.mark.skipif(os.getuid() == 0, reason="root may")
-async def test_an_ordinary_user_is_told_the_way_out(place: Place) -> None:
+async def test_the_error_for_an_ordinary_user_names_the_remedy(place: Place) -> None:
     pod = await place.pod()
     result = await pod.shell("true", uid=4321)
 

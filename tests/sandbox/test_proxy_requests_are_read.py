@@ -26,7 +26,7 @@ from shoal.node.sandbox.http_proxy import BadRequest, Request, parse
         ),
     ],
 )
-def test_a_request_says_where_it_goes(head: str, expected: Request) -> None:
+def test_the_destination_of_a_request_is_parsed(head: str, expected: Request) -> None:
     assert parse(head.encode() + b"\r\n\r\n") == expected
 
 
@@ -46,7 +46,7 @@ def test_a_request_says_where_it_goes(head: str, expected: Request) -> None:
         pytest.param("GET http://a/ HTTP/1.1\r\nnonsense", "a header without a colon: nonsense", id="broken header"),
     ],
 )
-def test_what_is_no_request_is_refused_in_words(head: str, message: str) -> None:
+def test_malformed_requests_are_rejected_with_a_message(head: str, message: str) -> None:
     with pytest.raises(BadRequest) as refused:
         parse(head.encode() + b"\r\n\r\n")
     assert str(refused.value) == message

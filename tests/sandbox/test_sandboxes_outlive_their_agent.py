@@ -15,9 +15,9 @@ import pytest
 
 from kit.sandboxes import News, Place, Pod, opened
 from shoal.node.sandbox import shim_journal
-from shoal.node.sandbox.interface import KeeperLost, LostSandbox, Network, ProcessState
-from shoal.node.sandbox.sandbox_manager import FolderInUse, Keepers, NetworkNotToBeHad
-from shoal.node.sandbox.shim_client import until_gone
+from shoal.node.sandbox.interface import LostSandbox, Network, ProcessState, ShimLost
+from shoal.node.sandbox.sandbox_manager import FolderInUse, NetworkUnavailable, SandboxManager
+from shoal.node.sandbox.shim_client import wait_gone
 
 pytestmark = pytest.mark.processes
 
@@ -25,11 +25,11 @@ pytestmark = pytest.mark.processes
 AGENT = """
 import asyncio, os, sys
 from pathlib import Path
-from shoal.node.sandbox.sandbox_manager import Keepers
+from shoal.node.sandbox.sandbox_manager import SandboxManager
 from shoal.node.sandbox.interface import Network, ProcessSpec, SandboxSpec
 root, network, runs = Path(sys.argv[1]), Network(sys.argv[2]), sys.argv[3]
 async def main():
-    keepers = await Keepers.open(root / "sandboxes", network=network)
+    keepers = await SandboxManager.open(root / "sandboxes", network=network)
     (root / "hosts").write_text("127.0.0.1 localhost")
     for number in range(1, 200):
         prefix = "10.77.4" if network is Network.ISOLATED else "127.77.4"
@@ -55,10 +55,10 @@ async def kept_pod(place: Place, news: News) -> Pod:
     return pod
 
 
-async def reopened(place: Place) -> Keepers:
+async def reopened(place: Place) -> SandboxManager:
     network = place.keepers.network
     await place.keepers.close()
-    place.keepers = await Keepers.open(place.root / "sandboxes", network=network)
+    place.keepers = await SandboxManager.open(place.root / "sandboxes", network=network)
     return place.keepers
 
 
@@ -75,7 +75,7 @@ async def test_a_later_agent_finds_running_pods_and_what_ended_meanwhile(place: 
     assert (await found.wait("main.0")).code == 6
 
 
-async def test_what_ends_while_no_agent_is_there_is_told_to_the_next(place: Place) -> None:
+async def test_exits_without_an_agent_are_reported_to_the_next_agent(place: Place) -> None:
     pod = await place.pod()
     go = place.root / "go"
     os.mkfifo(go)
@@ -86,7 +86,7 @@ async def test_what_ends_while_no_agent_is_there_is_told_to_the_next(place: Plac
     await place.keepers.close()
     go.write_text("x\n")
     assert await news.line() == "going"
-    place.keepers = await Keepers.open(place.root / "sandboxes", network=network)
+    place.keepers = await SandboxManager.open(place.root / "sandboxes", network=network)
     (found,), _ = await place.keepers.adopt()
 
     ended = await found.wait("main.0")
@@ -103,16 +103,16 @@ async def test_a_killed_zygote_is_replaced_and_takes_no_pod_along(place: Place) 
     assert first.sandbox.processes()["main.0"].exited is None
 
 
-async def test_a_killed_keeper_takes_its_pod_along_and_is_told_as_lost(place: Place) -> None:
+async def test_a_killed_shim_ends_its_pod_and_is_reported_as_lost(place: Place) -> None:
     pod = await kept_pod(place, place.news())
     record = shim_journal.read(str(place.root / "sandboxes" / pod.sandbox.spec.id))
     assert record is not None
     main = record.processes["main.0"]["started"]["pid"]
     os.kill(record.keeper, signal.SIGKILL)
-    with pytest.raises(KeeperLost):
+    with pytest.raises(ShimLost):
         await pod.sandbox.wait("main.0")
     _, lost = await place.keepers.adopt()
-    await until_gone([main])
+    await wait_gone([main])
 
     told = lost[0].processes["main.0"].exited
     assert told is not None
@@ -123,20 +123,20 @@ async def test_a_killed_keeper_takes_its_pod_along_and_is_told_as_lost(place: Pl
     assert lost == [
         LostSandbox(pod.sandbox.spec, {"main.0": ProcessState(pod.sandbox.processes()["main.0"].started, told)})
     ]
-    with pytest.raises(KeeperLost):
+    with pytest.raises(ShimLost):
         await pod.sandbox.signal("main.0", signal.SIGTERM)
 
 
-async def test_a_lost_sandbox_is_told_until_it_is_forgotten(place: Place) -> None:
+async def test_a_lost_sandbox_is_reported_until_it_is_removed(place: Place) -> None:
     pod = await kept_pod(place, place.news())
     record = shim_journal.read(str(place.root / "sandboxes" / pod.sandbox.spec.id))
     assert record is not None
     await place.keepers.close()
     os.kill(record.keeper, signal.SIGKILL)
     network = place.keepers.network
-    place.keepers = await Keepers.open(place.root / "sandboxes", network=network)
+    place.keepers = await SandboxManager.open(place.root / "sandboxes", network=network)
     told = [[lost.spec.id for lost in (await place.keepers.adopt())[1]] for _ in range(2)]
-    await place.keepers.forget(pod.sandbox.spec.id)
+    await place.keepers.remove(pod.sandbox.spec.id)
 
     assert told == [[pod.sandbox.spec.id]] * 2
     assert await place.keepers.adopt() == ([], [])
@@ -152,9 +152,9 @@ async def test_closing_a_lost_sandbox_cleans_up_after_it(place: Place) -> None:
     assert await place.keepers.adopt() == ([], [])
 
 
-async def test_the_network_outlives_agent_and_fabric_together(isolated: Place) -> None:
+async def test_the_network_outlives_the_agent_and_the_network_process(isolated: Place) -> None:
     await kept_pod(isolated, isolated.news())
-    await isolated.keepers.fabric.kill(replace=False)
+    await isolated.keepers.network_client.kill(replace=False)
     (found,), _ = await (await reopened(isolated)).adopt()
     other = await isolated.pod("other")
     news = isolated.news()
@@ -175,26 +175,26 @@ async def test_a_data_folder_that_is_deleted_takes_its_pods_along(place: Place) 
     folder = place.root / "sandboxes"
     record = shim_journal.read(str(folder / pod.sandbox.spec.id))
     assert record is not None
-    fabric = place.keepers.fabric.pid
+    fabric = place.keepers.network_client.pid
     await place.keepers.close()
     shutil.rmtree(folder)
-    await until_gone([record.processes["main.0"]["started"]["pid"], record.keeper, fabric])
-    place.keepers = await Keepers.open(folder, network=place.keepers.network)
+    await wait_gone([record.processes["main.0"]["started"]["pid"], record.keeper, fabric])
+    place.keepers = await SandboxManager.open(folder, network=place.keepers.network)
 
     assert await place.keepers.adopt() == ([], [])
 
 
 async def test_one_folder_has_one_agent(loopback: Place) -> None:
     with pytest.raises(FolderInUse, match="is in use by another agent"):
-        await Keepers.open(loopback.root / "sandboxes")
+        await SandboxManager.open(loopback.root / "sandboxes")
 
 
 async def test_the_kind_of_network_stays_while_pods_run(isolated: Place) -> None:
     await kept_pod(isolated, isolated.news())
     await isolated.keepers.close()
-    with pytest.raises(NetworkNotToBeHad, match="still run on the isolated network"):
-        await Keepers.open(isolated.root / "sandboxes", network=Network.LOOPBACK)
-    isolated.keepers = await Keepers.open(isolated.root / "sandboxes")
+    with pytest.raises(NetworkUnavailable, match="still run on the isolated network"):
+        await SandboxManager.open(isolated.root / "sandboxes", network=Network.LOOPBACK)
+    isolated.keepers = await SandboxManager.open(isolated.root / "sandboxes")
 
     assert isolated.keepers.network is Network.ISOLATED
 

@@ -122,7 +122,7 @@ async def test_a_service_may_lead_to_the_machines_own_network(isolated: Place) -
     outside.close()
 
 
-async def test_an_address_that_cannot_be_served_is_told_and_the_rest_served(
+async def test_an_address_that_cannot_be_served_is_reported_and_the_rest_served(
     loopback: Place, caplog: pytest.LogCaptureFixture
 ) -> None:
     one, client = await server(loopback, "one"), await loopback.pod("client")
@@ -135,11 +135,11 @@ async def test_an_address_that_cannot_be_served_is_told_and_the_rest_served(
     ]
 
 
-async def test_a_fabric_that_is_killed_is_replaced_in_the_same_network(place: Place) -> None:
+async def test_a_killed_network_process_is_replaced_in_the_same_network(place: Place) -> None:
     one, client = await server(place, "one"), await place.pod("client")
     service = (place.service_address(1), 8080)
     await place.keepers.serve({service: ((one.ip, 9000),)})
-    await place.keepers.fabric.kill()
+    await place.keepers.network_client.kill()
     later = await server(place, "later")
     await place.keepers.serve({service: ((one.ip, 9000), (later.ip, 9000))})
 

@@ -10,8 +10,8 @@ from shoal.node.host_checks import Finding
 pytestmark = pytest.mark.processes
 
 
-def test_every_question_is_answered_in_words() -> None:
-    findings = host_checks.survey()
+def test_every_check_has_a_description() -> None:
+    findings = host_checks.run_checks()
 
     assert [finding.name for finding in findings] == [
         "namespaces",
@@ -30,7 +30,7 @@ def test_every_question_is_answered_in_words() -> None:
     assert [finding.name for finding in findings if not finding.works and not finding.cost] == []
 
 
-def test_a_machine_that_allows_nothing_is_told_what_it_costs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_machine_that_allows_nothing_gets_the_cost_of_each_check(monkeypatch: pytest.MonkeyPatch) -> None:
     refused = {
         "privilege": "none",
         "mounts": False,
@@ -40,10 +40,10 @@ def test_a_machine_that_allows_nothing_is_told_what_it_costs(monkeypatch: pytest
         "network_detail": "unshare: Operation not permitted",
         "redirect_detail": "",
     }
-    monkeypatch.setattr(host_checks, "what_is_allowed", lambda: refused)
-    monkeypatch.setattr(host_checks, "_why_no_namespaces", lambda: "")
+    monkeypatch.setattr(host_checks, "probe_host", lambda: refused)
+    monkeypatch.setattr(host_checks, "_namespace_obstacle", lambda: "")
 
-    assert host_checks.survey()[:4] == [
+    assert host_checks.run_checks()[:4] == [
         Finding(
             "namespaces",
             False,
@@ -77,9 +77,9 @@ def test_a_kernel_without_a_packet_filter_leaves_the_proxy(monkeypatch: pytest.M
         "network_detail": "",
         "redirect_detail": "packet filter: Operation not supported",
     }
-    monkeypatch.setattr(host_checks, "what_is_allowed", lambda: allowed)
+    monkeypatch.setattr(host_checks, "probe_host", lambda: allowed)
 
-    assert host_checks.survey()[3] == Finding(
+    assert host_checks.run_checks()[3] == Finding(
         "way out",
         True,
         "HTTP and HTTPS by a proxy that pods are told of (http_proxy, https_proxy); "

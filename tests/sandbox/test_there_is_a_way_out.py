@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from kit.sandboxes import Place, Pod, opened
-from shoal.node.host_checks import what_is_allowed
+from shoal.node.host_checks import probe_host
 from shoal.node.sandbox.interface import Network
 
 pytestmark = pytest.mark.processes
@@ -104,7 +104,7 @@ async def test_names_of_the_cluster_stay_inside_though_a_program_asks_the_proxy(
         pytest.param("http://10.77.250.250:1/", "502 inside the cluster", id="nobody inside"),
     ],
 )
-async def test_what_cannot_be_reached_is_answered_in_words(isolated: Place, url: str, answer: str) -> None:
+async def test_unreachable_hosts_are_answered_with_an_error_message(isolated: Place, url: str, answer: str) -> None:
     pod = await isolated.pod()
     script = FETCH.replace("import sys,", "import os, sys,").replace("try:", "os.environ['no_proxy'] = ''\ntry:")
 
@@ -134,7 +134,7 @@ import asyncio, os, struct, sys
 from pathlib import Path
 from kit.sandboxes import opened
 from shoal.node.sandbox import syscalls, rtnetlink
-from shoal.node.host_checks import what_is_allowed
+from shoal.node.host_checks import probe_host
 from shoal.node.sandbox.interface import Network
 
 def build(root):
@@ -222,8 +222,8 @@ def test_plain_requests_and_tunnels_reach_the_outside(tmp_path: Path, needs_isol
 
 @pytest.fixture
 def needs_redirection(needs_isolation: None) -> None:
-    if not what_is_allowed()["redirect"]:
-        pytest.skip(f"no packet filter here: {what_is_allowed()['redirect_detail']}")
+    if not probe_host()["redirect"]:
+        pytest.skip(f"no packet filter here: {probe_host()['redirect_detail']}")
 
 
 @pytest.mark.parametrize(
@@ -252,5 +252,5 @@ def test_any_connection_and_any_name_finds_its_way_out(
     )
 
 
-async def test_pods_on_the_machines_network_need_to_be_told_nothing(loopback: Place) -> None:
+async def test_pods_on_the_host_network_get_no_proxy_variables(loopback: Place) -> None:
     assert loopback.keepers.environment() == {}

@@ -5,9 +5,9 @@ from __future__ import annotations
 from kit.pod_behavior import runs
 from kit.volcano_jobs import task, vcjob
 from kit.volcano_world import SimulatedVolcano, VolcanoWorld, scenario
-from shoal.cli.describe_page import World as Surroundings
-from shoal.cli.describe_page import story
-from shoal.cli.job_lookup import Found
+from shoal.cli.describe_page import DescribeContext as Surroundings
+from shoal.cli.describe_page import describe_job
+from shoal.cli.job_lookup import FoundJob
 from shoal.kube.objects import Obj, annotations_of, labels_of, uid_of
 
 NO_ROOM = "needs 3 cpu, and the cluster lets in 2 at once, so make it smaller or add nodes"
@@ -27,8 +27,8 @@ async def test_7_without_room_the_group_waits_and_no_pod_exists(world: Simulated
     assert (world.phase("big"), world.pods_of("big")) == ("Pending", {})
     (condition,) = world.group("big")["status"]["conditions"]
     assert condition["message"] == NO_ROOM
-    found, group = Found(world.job("big"), world.dialect), {**world.group("big"), "kind": "PodGroup"}
-    told = story(found, Surroundings([], [], None, world.cluster.clock.now(), (group,)))
+    found, group = FoundJob(world.job("big"), world.dialect), {**world.group("big"), "kind": "PodGroup"}
+    told = describe_job(found, Surroundings([], [], None, world.cluster.clock.now(), (group,)))
     assert f"  The PodGroup is not admitted: {NO_ROOM}.\n" in told
 
     await world.set_room({"cpu": "3", "memory": "8Gi", "pods": "10"})

@@ -174,7 +174,7 @@ def test_nodes_are_as_they_were_unless_asked_and_empty(person: Callable[[str], P
     assert len(anna.status()["nodes"]) == 1
 
 
-def test_a_start_that_fails_says_why(person: Callable[[str], Person], tmp_path: Path) -> None:
+def test_a_failed_start_is_reported(person: Callable[[str], Person], tmp_path: Path) -> None:
     anna = person("anna")
     config = tmp_path / "shoal.yaml"
     config.write_text("nodes: none\n")

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from shoal.local import cluster
-from shoal.local.cluster import HostConfig, StartInterrupted, host
+from shoal.local.cluster import ClusterConfig, StartInterrupted, host
 from shoal.local.data_dir import DataFolder
 
 pytestmark = pytest.mark.processes
@@ -69,4 +69,4 @@ async def test_sigterm_ends_a_start_that_waits(tmp_path: Path, monkeypatch: pyte
     data = DataFolder(tmp_path / "data")
     data.make()
     with pytest.raises(StartInterrupted, match="stopped before the cluster was up"):
-        await host(data, HostConfig(), on_ready=lambda _: pytest.fail("it cannot be up"))
+        await host(data, ClusterConfig(), on_ready=lambda _: pytest.fail("it cannot be up"))

@@ -52,7 +52,7 @@ CASES: dict[str, tuple[Any, int, int, str]] = {
 
 
 @pytest.mark.parametrize(("found", "rc", "code", "words"), CASES.values(), ids=list(CASES))
-def test_what_it_says(found: Any, rc: int, code: int, words: str, tmp_path: Path) -> None:
+def test_the_report_of_the_audit(found: Any, rc: int, code: int, words: str, tmp_path: Path) -> None:
     program = tmp_path / "pip-audit"
     told = "" if found is None else json.dumps({"dependencies": found, "fixes": []})
     program.write_text(f"#!/bin/sh\ncat <<'END'\n{told}\nEND\necho 'ConnectionError: nobody is there' >&2\nexit {rc}\n")

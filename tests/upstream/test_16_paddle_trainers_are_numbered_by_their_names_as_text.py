@@ -12,7 +12,7 @@ from kit.volcano_jobs import policy, vcjob
 from kit.volcano_world import RealVolcano
 from shoal.kube.objects import Obj
 from shoal.launch.paddle_launcher.environment import read
-from shoal.launch.paddle_launcher.peers import settings
+from shoal.launch.paddle_launcher.peers import training_env
 
 NUMBERS = {"0": 0, "1": 1, "10": 2, "11": 3, "2": 4, "3": 5, "4": 6, "5": 7, "6": 8, "7": 9, "8": 10, "9": 11}
 
@@ -22,7 +22,7 @@ def pod(role: str, label: str, index: int) -> Obj:
     return {"metadata": metadata, "status": {"phase": "Running", "podIP": f"10.0.0.{index + 1}"}}
 
 
-def orders(index: str) -> Any:
+def config(index: str) -> Any:
     return read(
         {
             "PADDLE_JOB_NAME": "ctr", "NAMESPACE": "default", "POD_NAME": f"ctr-trainer-{index}",
@@ -34,7 +34,7 @@ def orders(index: str) -> Any:
 
 def test_16_twelve_trainers_have_the_numbers_of_the_start_script():
     pods = [pod("pserver", "paddle-job-pserver", 20), *(pod("trainer", "paddle-job", index) for index in range(12))]
-    found = {index: int(settings(orders(index), pods)["PADDLE_TRAINER_ID"]) for index in NUMBERS}
+    found = {index: int(training_env(config(index), pods)["PADDLE_TRAINER_ID"]) for index in NUMBERS}
     assert found == NUMBERS
 
 

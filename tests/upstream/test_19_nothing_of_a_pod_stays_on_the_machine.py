@@ -11,12 +11,12 @@ import yaml
 
 from kit.sandboxes import Place, opened
 from kit.shoal_command import shoal
-from shoal.node.host_checks import what_is_allowed
+from shoal.node.host_checks import probe_host
 from shoal.node.sandbox.interface import Exited, Mount, Network
 
 pytestmark = [
     pytest.mark.processes,
-    pytest.mark.skipif(not what_is_allowed()["mounts"], reason="this machine allows no private mounts"),
+    pytest.mark.skipif(not probe_host()["mounts"], reason="this machine allows no private mounts"),
 ]
 
 KEYS = ("id_rsa", "id_rsa.pub", "authorized_keys", "config")

@@ -9,22 +9,23 @@ import sys
 
 
 def main() -> None:
-    is_heard = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # it is not where somebody ignores Ctrl-C
-    if is_heard:
+    # it is not where somebody ignores Ctrl-C
+    handles_interrupt = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if handles_interrupt:
         # Nothing is begun yet that would have to be ended: an early Ctrl-C ends the process and shows no trace.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     open_missing_streams()
-    from shoal.cli.main import HEARS_INTERRUPTS, shoal
+    from shoal.cli.main import HANDLES_INTERRUPTS, shoal
 
     try:
-        shoal(obj=HEARS_INTERRUPTS if is_heard else None)
+        shoal(obj=HANDLES_INTERRUPTS if handles_interrupt else None)
     except OSError as failed:
-        sys.exit(f"Error: {sentence_of_system(failed)}")
+        sys.exit(f"Error: {describe_os_error(failed)}")
     finally:
         discard_unwritable_output()
 
 
-def sentence_of_system(failed: OSError) -> str:
+def describe_os_error(failed: OSError) -> str:
     """What the system refused, such as a full disk, or standard output on one."""
     why = failed.strerror or str(failed)
     return f"{failed.filename}: {why}." if failed.filename else f"a file or the output cannot be written: {why}."
@@ -35,11 +36,11 @@ def open_missing_streams() -> None:
     file or connection gets it. Standard output then cannot be written, which ends the command with a sentence."""
     for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
         if getattr(sys, name) is None:
-            how = os.O_WRONLY if number == 2 else os.O_RDONLY
-            held = os.open(os.devnull, how)
-            if held != number:
-                os.dup2(held, number)
-                os.close(held)
+            flags = os.O_WRONLY if number == 2 else os.O_RDONLY
+            descriptor = os.open(os.devnull, flags)
+            if descriptor != number:
+                os.dup2(descriptor, number)
+                os.close(descriptor)
             setattr(sys, name, open(number, mode, closefd=False))  # noqa: SIM115 - a descriptor, for good
 
 

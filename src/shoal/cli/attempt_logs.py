@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from shoal.cluster.client import LogOptions
 from shoal.kube.objects import Obj, key_of, uid_of
-from shoal.node.log_archive import ArchivedJob, ArchivedLog, archived, in_order, left_with_pods
+from shoal.node.log_archive import ArchivedJob, ArchivedLog, find_archived, logs_in_pod_folders, sort_logs
 from shoal.node.log_reader import read_log
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def attempts_of(
     served = {uid_of(pod): max(restarts(pod, container) - 1, 0) for pod in pods.values()}
     for log in kept.logs if kept is not None else ():
         assert kept is not None
-        if _is_asked(log, container) and log.attempt < served.get(log.pod, log.attempt + 1):
+        if _is_selected(log, container) and log.attempt < served.get(log.pod, log.attempt + 1):
             found[log.task].append(Attempt(log.task, file=kept.folder / log.file))
     for task, pod in pods.items():
         if restarts(pod, container):
@@ -72,7 +72,7 @@ def archived_file(kept: Iterable[ArchivedJob], pod: Obj, container: str, *, is_p
         job.folder / log.file
         for job in kept
         for log in job.logs
-        if log.pod == uid_of(pod) and _is_asked(log, container)
+        if log.pod == uid_of(pod) and _is_selected(log, container)
     ]
     place = -2 if is_previous else -1
     return logs[place] if len(logs) >= -place else None
@@ -83,10 +83,12 @@ def archived_jobs(data: Path | None, namespace: str, word: str) -> list[Archived
     if data is None:
         return []
     kind, _, name = word.rpartition("/")
-    return [job for job in archived(data, namespace, name) if kind.lower().removesuffix("s") in ("", job.kind.lower())]
+    return [
+        job for job in find_archived(data, namespace, name) if kind.lower().removesuffix("s") in ("", job.kind.lower())
+    ]
 
 
-def jobs_of_stopped(folder: DataFolder, namespace: str, word: str) -> list[ArchivedJob]:
+def jobs_of_stopped_cluster(folder: DataFolder, namespace: str, word: str) -> list[ArchivedJob]:
     """Of a cluster that does not run, so that nothing serves the logs that lie with pods: those too."""
     from shoal.cluster.store.sqlite import StoreBroken
     from shoal.local.orphan_cleanup import stored_pods
@@ -94,14 +96,14 @@ def jobs_of_stopped(folder: DataFolder, namespace: str, word: str) -> list[Archi
     kind, _, name = word.rpartition("/")
     jobs = {job.uid: job for job in archived_jobs(folder.path, namespace, word)}
     try:
-        with folder.held():
+        with folder.locked():
             pods = {uid_of(pod): pod for pod in stored_pods(folder)}
     except StoreBroken:
         pods = {}
-    for log in left_with_pods(folder.path, namespace, name, pods):
+    for log in logs_in_pod_folders(folder.path, namespace, name, pods):
         job = jobs.get(log.uid, ArchivedJob(folder.path, ()))
         others = [each for each in job.logs if _run_of(each) != _run_of(log)]
-        jobs[log.uid] = replace(job, logs=tuple(in_order([*others, log])))
+        jobs[log.uid] = replace(job, logs=tuple(sort_logs([*others, log])))
     newest_first = sorted(jobs.values(), key=lambda job: job.logs[-1].accepted, reverse=True)
     return [job for job in newest_first if kind.lower().removesuffix("s") in ("", job.kind.lower())]
 
@@ -110,5 +112,5 @@ def _run_of(log: ArchivedLog) -> tuple[str, str, int]:
     return log.pod, log.container, log.attempt
 
 
-def _is_asked(log: ArchivedLog, container: str) -> bool:
+def _is_selected(log: ArchivedLog, container: str) -> bool:
     return log.container == container if container else log.is_default

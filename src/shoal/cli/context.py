@@ -87,7 +87,7 @@ def connection_of(choice: Choice) -> ConnectionConfig:
     try:
         return from_kubeconfig(_kubeconfigs(choice), context=choice.context)
     except ConnectionConfigError as problem:
-        raise click.ClickException(ended(problem)) from None
+        raise click.ClickException(format_error(problem)) from None
 
 
 def _kubeconfigs(choice: Choice) -> list[Path]:
@@ -104,7 +104,7 @@ def _kubeconfigs(choice: Choice) -> list[Path]:
         return [folder.kubeconfig]
     if choice.kubeconfig is not None:
         return [choice.kubeconfig]
-    files = _usual()
+    files = _default_files()
     if os.environ.get(KUBECONFIG):
         if not files:
             raise click.ClickException(
@@ -137,7 +137,7 @@ def local_folder(choice: Choice) -> DataFolder | None:
     return None
 
 
-def _usual() -> list[Path]:
+def _default_files() -> list[Path]:
     from shoal.cluster.kubeconfig import default_files
 
     return default_files(os.environ)
@@ -165,7 +165,7 @@ def with_cluster(
             return await work(cluster, choice.namespace or connection.namespace)
 
     try:
-        with told_in_sentences():
+        with report_errors():
             result = asyncio.run(run())
     except (click.ClickException, KeyboardInterrupt) as ending:
         if is_change and changed:
@@ -185,7 +185,7 @@ def print_cluster(connection: ConnectionConfig) -> None:
 
 
 @contextmanager
-def told_in_sentences() -> Iterator[None]:
+def report_errors() -> Iterator[None]:
     """What a cluster refuses, breaks off or has stored wrongly ends a command with a sentence."""
     from shoal.cluster.client import OutcomeUnknown
     from shoal.dialects.dialect import StateUnreadable
@@ -194,14 +194,14 @@ def told_in_sentences() -> Iterator[None]:
     try:
         yield
     except ApiError as refused:
-        raise click.ClickException(sentence_of(refused)) from None
+        raise click.ClickException(format_api_error(refused)) from None
     except (OutcomeUnknown, OSError, StateUnreadable) as broken:
         if isinstance(broken, OSError) and broken.errno in _NOT_WRITTEN:
             raise
-        raise click.ClickException(ended(broken)) from None
+        raise click.ClickException(format_error(broken)) from None
 
 
-def ended(problem: object) -> str:
+def format_error(problem: object) -> str:
     """A sentence with its end, and the way out where only waiting is one."""
     from shoal.cluster.client import OutcomeUnknown
 
@@ -210,14 +210,14 @@ def ended(problem: object) -> str:
     return f"{whole} Try again, and see whether the cluster is well." if isinstance(problem, OutcomeUnknown) else whole
 
 
-def sentence_of(refused: Any) -> str:
+def format_api_error(refused: Any) -> str:
     """A refusal with every mistake on a line of its own."""
     causes = [str(cause) for cause in refused.causes]
     if refused.code >= 500:
-        return f"the API server is unwell: {ended(refused.message)} Try again; its own log says more."
+        return f"the API server is unwell: {format_error(refused.message)} Try again; its own log says more."
     if refused.code == 403 and " cannot " in refused.message:
-        return f"{ended(refused.message)} Ask for a role that allows it."
+        return f"{format_error(refused.message)} Ask for a role that allows it."
     if len(causes) < 2:
-        return ended(refused.message) if refused.code == 401 else str(refused.message)
+        return format_error(refused.message) if refused.code == 401 else str(refused.message)
     head = str(refused.message).partition(" is invalid: ")[0]
     return f"{head} has {len(causes)} mistakes:\n" + "\n".join(f"  {cause}" for cause in causes)

@@ -10,13 +10,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from shoal.cli.event_grouping import Line, grouped
-from shoal.cli.job_lookup import Found
-from shoal.cli.job_table import job_word, span
+from shoal.cli.event_grouping import Line, group_events
+from shoal.cli.job_lookup import FoundJob
+from shoal.cli.job_table import format_duration, job_status
 from shoal.cli.last_failure import FailedAttempt
-from shoal.cli.policy_summary import answers, endings
-from shoal.cli.reasons import last_words, why_at_rest, why_ended
-from shoal.cli.task_table import bodies_of, members
+from shoal.cli.policy_summary import describe_completion, describe_reactions
+from shoal.cli.reasons import last_message_lines, why_ended, why_idle
+from shoal.cli.task_table import observed_pods, task_lines
 from shoal.dialects.children import observe_children, open_gates
 from shoal.dialects.dialect import CompletionProgress, StateUnreadable
 from shoal.dialects.gang_backends.delegate import unsupported_features
@@ -35,7 +35,7 @@ _STATED_ELSEWHERE = frozenset({"Running", "Succeeded", "Failed", "Stopped", "Exe
 
 
 @dataclass(frozen=True, slots=True)
-class World:
+class DescribeContext:
     """What is there besides the job."""
 
     pods: list[Obj]
@@ -46,20 +46,20 @@ class World:
     failure: FailedAttempt | None = None  # the last one, of a job that goes on
 
 
-def story(found: Found, world: World) -> str:
+def describe_job(found: FoundJob, context: DescribeContext) -> str:
     """The whole page; of a job whose status nobody can read, that and what happened."""
     try:
         state = found.state
     except StateUnreadable as problem:
         head = f"{found} in namespace {found.namespace} ({_roles(found)}) is unreadable: {problem}"
-        return "\n\n".join((head, _section("What happened", _history(found, JobState(), world))))
+        return "\n\n".join((head, _section("What happened", _history(found, JobState(), context))))
     parts = [
-        headline(found, state, world.now),
-        last_lines(state),
-        _lines_of_failure(world.failure),
-        _section("What happened", _history(found, state, world)),
-        _section("Tasks", members(found, state, world.pods)),
-        _section("What is next", _next(found, state, world)),
+        headline(found, state, context.now),
+        last_message(state),
+        _lines_of_failure(context.failure),
+        _section("What happened", _history(found, state, context)),
+        _section("Tasks", task_lines(found, state, context.pods)),
+        _section("What is next", _next(found, state, context)),
     ]
     return "\n\n".join(part for part in parts if part)
 
@@ -69,15 +69,19 @@ def _section(title: str, lines: Iterable[str]) -> str:
     return "\n".join([f"{title}:", *listed]) if listed else ""
 
 
-def headline(found: Found, state: JobState, now: datetime) -> str:
+def headline(found: FoundJob, state: JobState, now: datetime) -> str:
     """The job in one sentence: what it is, how it stands, and why."""
     run, roles = state.run, _roles(found)
-    word = job_word(state)
-    since = f" for {span((now - run.since).total_seconds())}" if run.since is not None and not state.is_ended else ""
-    what = f"{found} in namespace {found.namespace} ({roles}) is {word}{since}"
+    status = job_status(state)
+    since = (
+        f" for {format_duration((now - run.since).total_seconds())}"
+        if run.since is not None and not state.is_ended
+        else ""
+    )
+    what = f"{found} in namespace {found.namespace} ({roles}) is {status}{since}"
     if state.is_ended and run.outcome is not None:
-        why = f": {why_ended(state, run.outcome)}" if word != "stopped" or run.outcome.trigger else ""
-        what = f"{found} in namespace {found.namespace} ({roles}) {_verb(word)}{_took(state)}{why}"
+        why = f": {why_ended(state, run.outcome)}" if status != "stopped" or run.outcome.trigger else ""
+        what = f"{found} in namespace {found.namespace} ({roles}) {_verb(status)}{_duration(state)}{why}"
     elif state.is_held and run.outcome is not None:
         what += f": {why_ended(state, run.outcome)}"
     if run.number:  # a resumed job has runs that did nothing wrong
@@ -86,7 +90,7 @@ def headline(found: Found, state: JobState, now: datetime) -> str:
     return f"{what}."
 
 
-def _roles(found: Found) -> str:
+def _roles(found: FoundJob) -> str:
     job = found.job
     if job is None:
         return f"managed by {found.other_controller}" if found.other_controller else "unreadable"
@@ -97,7 +101,7 @@ def _roles(found: Found) -> str:
     return ", ".join(f"{role.name} x {role.size}" for role in job.roles)
 
 
-def _counts(found: Found) -> CompletionProgress | None:
+def _counts(found: FoundJob) -> CompletionProgress | None:
     """Nothing where nobody can read how far it is."""
     try:
         return found.counts
@@ -105,29 +109,29 @@ def _counts(found: Found) -> CompletionProgress | None:
         return None
 
 
-def _verb(word: str) -> str:
+def _verb(status: str) -> str:
     """Of a job that has ended."""
-    return "was stopped" if word == "stopped" else word
+    return "was stopped" if status == "stopped" else status
 
 
-def _took(state: JobState) -> str:
+def _duration(state: JobState) -> str:
     stamps = state.stamps
     if stamps.started is None or stamps.ended is None:
         return ""
-    return f" after {span((stamps.ended - stamps.started).total_seconds())}"
+    return f" after {format_duration((stamps.ended - stamps.started).total_seconds())}"
 
 
-def resumed(found: Found) -> str:
+def resume_hint(found: FoundJob) -> str:
     """What becomes of a job that is held, and how."""
     name, end = found.name, "delete" if found.dialect.stop_holds else "stop"
     return f"`shoal start {name}` resumes it, what has succeeded is not run again; `shoal {end} {name}` ends it"
 
 
-def last_lines(state: JobState) -> str:
+def last_message(state: JobState) -> str:
     """What the task that made the job fail said last; nothing where it left no message."""
     is_over = state.is_ended or state.is_held
-    said = last_words(state, state.run.outcome) if is_over and state.run.outcome is not None else []
-    return _section("The last it said", said)
+    message = last_message_lines(state, state.run.outcome) if is_over and state.run.outcome is not None else []
+    return _section("The last it said", message)
 
 
 def _lines_of_failure(failure: FailedAttempt | None) -> str:
@@ -140,7 +144,7 @@ def _lines_of_failure(failure: FailedAttempt | None) -> str:
 # --- what happened -------------------------------------------------------------------------------------------------
 
 
-def _history(found: Found, state: JobState, world: World) -> Iterator[str]:
+def _history(found: FoundJob, state: JobState, context: DescribeContext) -> Iterator[str]:
     lines: list[Line] = []
     created = found.manifest["metadata"].get("creationTimestamp")
     if created:
@@ -148,11 +152,11 @@ def _history(found: Found, state: JobState, world: World) -> Iterator[str]:
     stamps = state.stamps
     if stamps.ran is not None:
         lines.append(Line(stamps.ran, "Its first task started."))
-    lines += [line for event in sorted(world.events, key=_number) if (line := _line_of(event)) is not None]
+    lines += [line for event in sorted(context.events, key=_number) if (line := _line_of(event)) is not None]
     if stamps.ended is not None:
-        lines.append(Line(stamps.ended, f"It {_verb(job_word(state))}."))
-    for line in grouped(lines):
-        ago = span((world.now - line.at).total_seconds())
+        lines.append(Line(stamps.ended, f"It {_verb(job_status(state))}."))
+    for line in group_events(lines):
+        ago = format_duration((context.now - line.at).total_seconds())
         yield f"{line.at.astimezone():%H:%M:%S} ({ago} ago)  {line.text}"
 
 
@@ -161,9 +165,9 @@ def _line_of(event: Obj) -> Line | None:
     if not when or event.get("reason") in _STATED_ELSEWHERE:
         return None
     count = event.get("count") or 1
-    often = f" ({count} times)" if count > 1 else ""
+    repeats = f" ({count} times)" if count > 1 else ""
     text = _UID_OF_GROUP.sub("", event.get("message") or "").rstrip(".")
-    return Line(times.parse(when), f"{text}{often}.", decoded(annotations_of(event).get(MESSAGE) or ""))
+    return Line(times.parse(when), f"{text}{repeats}.", decoded(annotations_of(event).get(MESSAGE) or ""))
 
 
 def _number(event: Obj) -> int:
@@ -175,7 +179,7 @@ def _number(event: Obj) -> int:
 # --- what is next --------------------------------------------------------------------------------------------------
 
 
-def _next(found: Found, state: JobState, world: World) -> Iterator[str]:
+def _next(found: FoundJob, state: JobState, context: DescribeContext) -> Iterator[str]:
     job = found.job
     if job is None:
         if controller := found.other_controller:
@@ -184,38 +188,38 @@ def _next(found: Found, state: JobState, world: World) -> Iterator[str]:
     if state.is_ended:
         ttl, ended = job.policies.clock.ttl_seconds, state.stamps.ended
         kept = f" It is kept until {_day(ended + timedelta(seconds=ttl))}." if ttl is not None and ended else ""
-        yield f"Nothing: it has ended.{kept} {_left(found, world)}"
+        yield f"Nothing: it has ended.{kept} {_remaining(found, context)}"
         return
     if job.deleting:
         yield "It is being deleted: it vanishes when the last of its pods is gone."
         return
-    why = why_at_rest(found, state)
+    why = why_idle(found, state)
     rests = bool(why) and not any(role.size for role in job.roles)
     if rests:
-        way_out = f"`shoal scale {found.name} {job.roles[0].name}=1` gives it one" if job.roles else _WRITE
-        yield f"It waits because {why}: {way_out}."
+        hint = f"`shoal scale {found.name} {job.roles[0].name}=1` gives it one" if job.roles else _WRITE
+        yield f"It waits because {why}: {hint}."
     if state.is_held:
-        yield f"It is held: {resumed(found)}."
+        yield f"It is held: {resume_hint(found)}."
         return
-    step = advance(job, found.dialect.restore(found.manifest), _observed(found, world), world.now)
+    step = advance(job, found.dialect.restore(found.manifest), _observed(found, context), context.now)
     yield from dict.fromkeys(
         gate_status.message.rstrip(".") + "." for gate_status in step.gate_statuses if gate_status.message
     )
-    yield from _why_groups_wait(found, world)
+    yield from _why_groups_wait(found, context)
     if state.run.delay_seconds is not None and state.run.since is not None:
         due = state.run.since + timedelta(seconds=state.run.delay_seconds)
         yield f"It is tried again at {due.astimezone():%H:%M:%S} as run {state.run.number + 1}."
-    elif step.wake_at is not None and step.wake_at - world.now < timedelta(days=1):
+    elif step.wake_at is not None and step.wake_at - context.now < timedelta(days=1):
         yield f"It is looked at again at {step.wake_at.astimezone():%H:%M:%S}, unless something happens before."
     if state.run.is_open and not rests:
-        yield from answers(job, state)
-        yield from endings(job)
+        yield from describe_reactions(job, state)
+        yield from describe_completion(job)
 
 
-def _left(found: Found, world: World) -> str:
+def _remaining(found: FoundJob, context: DescribeContext) -> str:
     """Where to look afterwards: some languages take the pods away with the end, others leave them."""
     # several may have had one place
-    count = sum(observed_pod.owned for _, observed_pod in bodies_of(found, world.pods))
+    count = sum(observed_pod.owned for _, observed_pod in observed_pods(found, context.pods))
     if not count:
         return f"Its pods are gone; `shoal get {found.name} -o yaml` shows what it left."
     there = "Its pod is" if count == 1 else f"{count} of its pods are"
@@ -226,26 +230,28 @@ def _day(moment: datetime) -> str:
     return f"{moment.astimezone():%Y-%m-%d %H:%M}"
 
 
-def _observed(found: Found, world: World) -> Observed:
+def _observed(found: FoundJob, context: DescribeContext) -> Observed:
     dialect, manifest, owned_objects = found.dialect, found.manifest, found.dialect.owned_objects
-    pods = tuple(observed_pod for pod in world.pods if (observed_pod := dialect.observe_pod(pod, manifest)) is not None)
+    pods = tuple(
+        observed_pod for pod in context.pods if (observed_pod := dialect.observe_pod(pod, manifest)) is not None
+    )
     run_owner: ObservedRunOwner | None = None
-    if world.run_owner is not None and dialect.run_owner is not None:
-        run_owner = dialect.run_owner(world.run_owner, manifest)
+    if context.run_owner is not None and dialect.run_owner is not None:
+        run_owner = dialect.run_owner(context.run_owner, manifest)
     if owned_objects is None:
         return Observed(pods=pods, run_owner=run_owner, nonce=name_of(manifest))
-    groups, children = observe_children(owned_objects, world.owned_objects, manifest)
-    there = {(obj.get("kind"), name_of(obj)) for obj in world.owned_objects}
+    groups, children = observe_children(owned_objects, context.owned_objects, manifest)
+    there = {(obj.get("kind"), name_of(obj)) for obj in context.owned_objects}
     gates = open_gates(owned_objects.required_objects(manifest), lambda kind, name: (kind.kind, name) in there)
     return Observed(pods=pods, run_owner=run_owner, groups=groups, owned_objects=children, open_gates=gates)
 
 
-def _why_groups_wait(found: Found, world: World) -> Iterator[str]:
+def _why_groups_wait(found: FoundJob, context: DescribeContext) -> Iterator[str]:
     """In the words of whoever places the pods."""
     owned_objects = found.dialect.owned_objects
     if owned_objects is None:
         return
-    groups = (obj for obj in world.owned_objects if obj.get("kind") == owned_objects.group.kind)
+    groups = (obj for obj in context.owned_objects if obj.get("kind") == owned_objects.group.kind)
     for group in groups:
         if owned_objects.observe_child(group, found.manifest) is None:
             continue

@@ -15,7 +15,7 @@ from shoal.kube.messages import Catalog, Message
 from shoal.operator.messages import CATALOG
 
 _TOGETHER = timedelta(minutes=1)
-_MOST_FAILURES = 3  # of one task, each with its own lines
+_MAX_FAILURES = 3  # of one task, each with its own lines
 _FAILED, _OPENED = frozenset({"TaskFailed"}), frozenset({"RunOpened"})
 _RETRIED = frozenset({"TaskRetried", "TaskRetried.Free"})
 _RUN_FAILED = frozenset({"RunEnding.Failed", "RunEnding.FailedWith"})
@@ -58,7 +58,7 @@ class Line:
         return self.message is not None and self.message.code in codes
 
 
-def grouped(lines: Iterable[Line]) -> list[Line]:
+def group_events(lines: Iterable[Line]) -> list[Line]:
     """In the order of time; a group stands where its first line stood."""
     kept = _without_repeated_runs(_without_repeated_tasks(sorted(lines, key=lambda line: line.at)))
     groups: list[tuple[Line, list[tuple[str, int]]]] = []
@@ -116,7 +116,7 @@ def _without_repeated_tasks(lines: list[Line]) -> list[Line]:
     kept: list[Line] = []
     for line in lines:
         known = failures.get(str(line.get("task")), []) if line.is_of(_FAILED | _RETRIED) else []
-        if len(known) <= _MOST_FAILURES:
+        if len(known) <= _MAX_FAILURES:
             kept.append(line)
         elif line is known[-1]:
             kept.append(_with(line, _REPEATED, _repetition(known, "attempt")))
@@ -127,10 +127,10 @@ def _without_repeated_runs(lines: list[Line]) -> list[Line]:
     """Runs of a whole job. Of a language that emits no Event for the failure of a run, the last start is left."""
     failed = [line for line in lines if line.is_of(_RUN_FAILED)]
     opened = [line for line in lines if line.is_of(_OPENED)]
-    if len(failed) > _MOST_FAILURES:
+    if len(failed) > _MAX_FAILURES:
         last = _with(failed[-1], _REPEATED, _repetition(failed, "run"))
         return [last if line is failed[-1] else line for line in lines if line is failed[-1] or not _is_run(line)]
-    if len(opened) > _MOST_FAILURES:
+    if len(opened) > _MAX_FAILURES:
         last = _with(opened[-1], _REPEATED, _repetition(opened, "run"))
         return [last if line is opened[-1] else line for line in lines if line is opened[-1] or not line.is_of(_OPENED)]
     return lines

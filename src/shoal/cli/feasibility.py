@@ -19,7 +19,7 @@ _NO_COMMAND = "ImageNotConfigured"
 
 
 @dataclass(frozen=True, slots=True)
-class Fit:
+class FitResult:
     """How a pod that has not ended, or a group, fits on the nodes there are."""
 
     task: str = ""  # whose pod it is; '' for a group
@@ -30,7 +30,7 @@ class Fit:
 
 
 @dataclass(frozen=True, slots=True)
-class Misfit:
+class Unschedulable:
     """A part of a job that can never start."""
 
     task: str  # '' where it is a gang
@@ -39,22 +39,22 @@ class Misfit:
     is_size: bool = True
 
 
-def fit_of_pod(pod: Obj, task: str) -> Fit | None:
+def fit_of_pod(pod: Obj, task: str) -> FitResult | None:
     """Nothing of a pod that has ended: it asks for no place."""
     if (pod.get("status") or {}).get("phase") in _ENDED:
         return None
     if blocked := _why_blocked(pod):
-        return Fit(task, why=blocked, is_size=False)
-    return Fit(task, is_placed=bool((pod.get("spec") or {}).get("nodeName")), why=too_large_message(pod))
+        return FitResult(task, why=blocked, is_size=False)
+    return FitResult(task, is_placed=bool((pod.get("spec") or {}).get("nodeName")), why=too_large_message(pod))
 
 
-def fit_of_group(group: Obj, before: frozenset[str] = frozenset()) -> Fit | None:
+def fit_of_group(group: Obj, before: frozenset[str] = frozenset()) -> FitResult | None:
     """Only of one that can never start; of any other its pods say how they fit."""
     if why := group_too_large_message(group):
-        return Fit(why=why, before=before)
+        return FitResult(why=why, before=before)
     unschedulable = condition_of(group, "Unschedulable") or {}
     if (unschedulable.get("status"), unschedulable.get("reason")) == ("True", _QUEUE_CLOSED):
-        return Fit(why=str(unschedulable.get("message")), before=before, is_size=False)
+        return FitResult(why=str(unschedulable.get("message")), before=before, is_size=False)
     return None
 
 
@@ -68,27 +68,27 @@ def _why_blocked(pod: Obj) -> str:
     return ""
 
 
-def misfit(state: JobState, fits: Collection[Fit]) -> Misfit | None:
+def find_unschedulable(state: JobState, fits: Collection[FitResult]) -> Unschedulable | None:
     """The first part that can never start, a gang before single tasks; None also while others wait of whom that is not
     known: they may find a place, and the job its end."""
-    lost = sorted((fit for fit in fits if fit.why), key=lambda fit: fit.task)
-    if not lost or state.is_new or not state.run.is_open:
+    unplaceable = sorted((fit for fit in fits if fit.why), key=lambda fit: fit.task)
+    if not unplaceable or state.is_new or not state.run.is_open:
         return None
-    first, has_place = lost[0], any(fit.is_placed for fit in fits)
+    first, has_place = unplaceable[0], any(fit.is_placed for fit in fits)
     # All groups of a job are in one queue, so their pods that have no node yet wait for the same.
-    is_blocked = any(not fit.task and not fit.is_size for fit in lost)
-    if has_place or ((is_blocked or len(lost) == len(fits)) and not _has_more(state, lost)):
-        return Misfit(first.task, first.why, is_all=not has_place, is_size=first.is_size)
+    is_blocked = any(not fit.task and not fit.is_size for fit in unplaceable)
+    if has_place or ((is_blocked or len(unplaceable) == len(fits)) and not _has_more(state, unplaceable)):
+        return Unschedulable(first.task, first.why, is_all=not has_place, is_size=first.is_size)
     return None
 
 
-def _has_more(state: JobState, lost: Sequence[Fit]) -> bool:
+def _has_more(state: JobState, unplaceable: Sequence[FitResult]) -> bool:
     """Whether tasks are left besides these: they end just now, or are about to get a pod.
 
     Tasks of a gang that is not let in have no pods, and those of later stages wait for it; only those before it count.
     """
     left = [role.name for role in state.roles for task in role.tasks if not task.is_done]
-    gangs = [fit for fit in lost if not fit.task]
+    gangs = [fit for fit in unplaceable if not fit.task]
     if gangs:
         return any(role in gang.before for gang in gangs for role in left)
-    return len(left) > len(lost)
+    return len(left) > len(unplaceable)

@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Any, cast
 
-from shoal.cli.feasibility import Fit, fit_of_group, fit_of_pod
-from shoal.cli.job_lookup import Found
-from shoal.cli.reasons import why_taken, why_waiting
-from shoal.cli.wait_for import MOST_FAILURES, NOT_ALLOWED
+from shoal.cli.feasibility import FitResult, fit_of_group, fit_of_pod
+from shoal.cli.job_lookup import FoundJob
+from shoal.cli.reasons import why_name_taken, why_waiting
+from shoal.cli.wait_for import MAX_FAILURES, NOT_ALLOWED
 from shoal.cluster.client import Cluster, LogOptions, OutcomeUnknown
 from shoal.cluster.clock import Clock, SystemClock
 from shoal.cluster.informer import INITIAL_BACKOFF_SECONDS, MAX_BACKOFF_SECONDS, Change, Informer
@@ -29,23 +29,23 @@ from shoal.kube.kinds import EVENT, POD
 from shoal.kube.objects import Key, Obj, uid_of
 from shoal.log_signals import visible
 
-OnChange = Callable[[Found], None]
-OnTrouble = Callable[[str, str], None]  # who does not speak, and why its log is not to be had
+OnChange = Callable[[FoundJob], None]
+OnLogFailure = Callable[[str, str], None]  # who does not speak, and why its log is not to be had
 
 
 @dataclass(frozen=True, slots=True)
-class Voice:
+class LogSource:
     """Whose line it is: the task such as worker-0, and what stands before its lines."""
 
     task: str
     head: str
 
 
-OnLine = Callable[[Found, Voice, str], None]
+OnLine = Callable[[FoundJob, LogSource, str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
+class PodView:
     """What the pod of a task shows of it: where it is, and why it does not run; '' when it does."""
 
     pod_uid: str
@@ -53,28 +53,30 @@ class Sight:
     why: str = ""
 
 
-OnPod = Callable[[Found, str, Sight], None]  # the job, the task, its pod
-OnGang = Callable[[Found, str], None]  # the job, and why its gang is not let in; '' when it is
-OnFit = Callable[[Found, str, Fit | None], None]  # the job, which of its pods and groups; None: it wants no place
-OnHindrance = Callable[[Found, str], None]  # the job, and why something it needs cannot be made; each reason once
+OnPod = Callable[[FoundJob, str, PodView], None]  # the job, the task, its pod
+OnGang = Callable[[FoundJob, str], None]  # the job, and why its gang is not let in; '' when it is
+# the job, which of its pods and groups; None: it wants no place
+OnFit = Callable[[FoundJob, str, FitResult | None], None]
+# the job, and why something it needs cannot be made; each reason once
+OnCreateFailure = Callable[[FoundJob, str], None]
 
-_REFUSED = "FailedCreate"  # what the engine calls a pod that the cluster did not take
-_SPEAKING = ("Running", "Succeeded", "Failed")
+_CREATE_FAILED = "FailedCreate"  # what the engine calls a pod that the cluster did not take
+_PHASES_WITH_LOGS = ("Running", "Succeeded", "Failed")
 
 
 @dataclass(frozen=True, slots=True)
-class _Mark:
+class _Position:
     """How far a pod has been heard: the time of the last line, and how many lines of that time were told."""
 
     stamp: str = ""
     lines: int = 0
 
-    def after(self, stamp: str) -> _Mark:
-        return _Mark(stamp, self.lines + 1 if stamp == self.stamp else 1)
+    def after(self, stamp: str) -> _Position:
+        return _Position(stamp, self.lines + 1 if stamp == self.stamp else 1)
 
 
 @dataclass(frozen=True, slots=True)
-class _Trouble:
+class _LogFailure:
     """Why a log is not heard to its end, and whether asking again is of no use."""
 
     sentence: str
@@ -88,36 +90,36 @@ class Follower:
     def __init__(
         self,
         cluster: Cluster,
-        jobs: Iterable[Found],
+        jobs: Iterable[FoundJob],
         *,
         on_change: OnChange = lambda _: None,
         on_line: OnLine | None = None,
         on_progress: OnLine = lambda *_: None,
-        on_trouble: OnTrouble = lambda *_: None,
+        on_log_failure: OnLogFailure = lambda *_: None,
         on_pod: OnPod = lambda *_: None,
         on_gang: OnGang = lambda *_: None,
-        on_hindrance: OnHindrance | None = None,
+        on_create_failure: OnCreateFailure | None = None,
         on_fit: OnFit = lambda *_: None,
-        is_over: Callable[[Found], bool] = lambda found: found.state.is_ended,
-        hears: Callable[[TaskRef], bool] = lambda _: True,
+        is_over: Callable[[FoundJob], bool] = lambda found: found.state.is_ended,
+        follows_log: Callable[[TaskRef], bool] = lambda _: True,
         options: LogOptions | None = None,
         clock: Clock | None = None,
     ) -> None:
         """`on_progress` gets the states of a line that is not whole yet: a progress bar that moves.
-        `hears` says whose logs are followed, `options` how; pods that come later are heard from their first line.
+        `follows_log` says whose logs are followed, `options` how; pods that come later are heard from their first line.
         `is_over` says which jobs nobody waits for any more."""
         self._cluster = cluster
         self._on_change = on_change
         self._on_line = on_line
         self._on_progress = on_progress
-        self._on_trouble = on_trouble
+        self._on_log_failure = on_log_failure
         self._on_pod = on_pod
         self._on_gang = on_gang
-        self._on_hindrance = on_hindrance
+        self._on_create_failure = on_create_failure
         self._on_fit = on_fit
-        self._hindrances: set[tuple[str, str]] = set()  # told, by job
+        self._create_failures: set[tuple[str, str]] = set()  # told, by job
         self._is_over = is_over
-        self._hears = hears
+        self._follows_log = follows_log
         self._options = replace(options or LogOptions(), follow=True)
         self.jobs = {uid_of(job.manifest): job for job in jobs}
         self._open = set(self.jobs)
@@ -125,52 +127,52 @@ class Follower:
         self._clock = clock or SystemClock()
         self._logs: dict[tuple[str, int], asyncio.Task[None]] = {}  # by pod and restarts of its container
         self._endless: set[tuple[str, int]] = set()  # logs that have no last line
-        self._heard: dict[str, _Mark] = {}  # by pod
+        self._positions: dict[str, _Position] = {}  # by pod
 
-    async def run(self) -> list[Found]:
+    async def run(self) -> list[FoundJob]:
         places = {(id(job.dialect), job.namespace): job for job in self.jobs.values()}
-        tasks = [self._kept(self._keep_jobs(job)) for job in places.values()]
+        tasks = [self._spawn_required(self._watch_jobs(job)) for job in places.values()]
         if self._on_line is not None:
             namespaces = {job.namespace for job in self.jobs.values()}
-            tasks += [self._kept(self._pods_of(name).run()) for name in namespaces]
-            tasks += [asyncio.create_task(self._keep_groups(job)) for job in places.values()]
-        if self._on_hindrance is not None:
-            tasks += [asyncio.create_task(self._hear_of_hindrances(job)) for job in self.jobs.values()]
+            tasks += [self._spawn_required(self._pods_of(name).run()) for name in namespaces]
+            tasks += [asyncio.create_task(self._watch_groups(job)) for job in places.values()]
+        if self._on_create_failure is not None:
+            tasks += [asyncio.create_task(self._watch_create_failures(job)) for job in self.jobs.values()]
         try:
             await self._over
-            last_lines = [log for life, log in self._logs.items() if life not in self._endless]
-            await asyncio.gather(*last_lines, return_exceptions=True)
+            final_logs = [log for container_run, log in self._logs.items() if container_run not in self._endless]
+            await asyncio.gather(*final_logs, return_exceptions=True)
         finally:
             for task in (*tasks, *self._logs.values()):
                 task.cancel()
             await asyncio.gather(*tasks, *self._logs.values(), return_exceptions=True)
         return list(self.jobs.values())
 
-    def _kept(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    def _spawn_required(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """A part without which nothing is followed any more: what it raises ends the whole."""
 
         def ended(task: asyncio.Task[None]) -> None:
             if not task.cancelled() and (broken := task.exception()) is not None:
-                self._break(broken)
+                self._fail(broken)
 
         task = asyncio.create_task(work)
         task.add_done_callback(ended)
         return task
 
-    def _break(self, broken: BaseException) -> None:
+    def _fail(self, broken: BaseException) -> None:
         if not self._over.done():
             self._over.set_exception(broken)
 
-    async def _keep_jobs(self, like: Found) -> None:
+    async def _watch_jobs(self, like: FoundJob) -> None:
         """The jobs of one kind in one namespace. One that went before anybody looked is in no copy: it is over."""
-        copy = Informer(
+        informer = Informer(
             self._cluster, like.dialect.kind, like.namespace, on_change=self._job_changed, fatal_codes=NOT_ALLOWED,
-            max_failures=MOST_FAILURES,
+            max_failures=MAX_FAILURES,
         )  # fmt: skip
-        running = self._kept(copy.run())
+        running = self._spawn_required(informer.run())
         try:
-            await copy.synced.wait()
-            there = {uid_of(each) for each in copy.objects.values()}
+            await informer.synced.wait()
+            there = {uid_of(each) for each in informer.objects.values()}
             for uid, job in self.jobs.items():
                 if job.dialect is like.dialect and job.namespace == like.namespace and uid not in there:
                     self._end(uid)
@@ -184,11 +186,11 @@ class Follower:
         if known is None:
             return
         if change.new is not None:
-            known = self.jobs[uid_of(seen)] = Found(change.new, known.dialect)
+            known = self.jobs[uid_of(seen)] = FoundJob(change.new, known.dialect)
             try:
                 is_over = self._is_over(known)
             except StateUnreadable as problem:
-                self._break(problem)
+                self._fail(problem)
                 return
             self._on_change(known)
         if change.new is None or is_over:
@@ -199,7 +201,7 @@ class Follower:
         if not self._open and not self._over.done():
             self._over.set_result(None)
 
-    async def _keep_groups(self, like: Found) -> None:
+    async def _watch_groups(self, like: FoundJob) -> None:
         """The groups of the jobs of one kind in one namespace; who may not see them does without."""
         owned = like.dialect.owned_objects
         if owned is None:
@@ -216,39 +218,50 @@ class Follower:
                 if group is not None:
                     self._on_gang(job, owned.pending_reason(group))
 
-        copy = Informer(self._cluster, owned.group, like.namespace, on_change=changed, fatal_codes=(*NOT_ALLOWED, 404))
+        informer = Informer(
+            self._cluster, owned.group, like.namespace, on_change=changed, fatal_codes=(*NOT_ALLOWED, 404)
+        )
         with suppress(ApiError):
-            await copy.run()
+            await informer.run()
 
-    async def _hear_of_hindrances(self, job: Found) -> None:
+    async def _watch_create_failures(self, job: FoundJob) -> None:
         """The Events about one job that say why its pods are not made: these have no object that could say so."""
         uid = uid_of(job.manifest)
-        reasons = {_REFUSED, *(gate.reason for gate in _gates(job) if isinstance(gate, ExternalGate) and gate.reason)}
+        reasons = {
+            _CREATE_FAILED,
+            *(gate.reason for gate in _gates(job) if isinstance(gate, ExternalGate) and gate.reason),
+        }
 
         def changed(change: Change) -> None:
             event = change.new or {}
-            told = uid, str(event.get("message") or "")
-            if event.get("reason") in reasons and told not in self._hindrances and self._on_hindrance is not None:
-                self._hindrances.add(told)
-                self._on_hindrance(job, told[1])
+            reported = uid, str(event.get("message") or "")
+            if (
+                event.get("reason") in reasons
+                and reported not in self._create_failures
+                and self._on_create_failure is not None
+            ):
+                self._create_failures.add(reported)
+                self._on_create_failure(job, reported[1])
 
         fields = f"involvedObject.uid={uid}"
-        copy = Informer(self._cluster, EVENT, job.namespace, fields=fields, on_change=changed, fatal_codes=NOT_ALLOWED)
+        informer = Informer(
+            self._cluster, EVENT, job.namespace, fields=fields, on_change=changed, fatal_codes=NOT_ALLOWED
+        )
         with suppress(ApiError):
-            await copy.run()
+            await informer.run()
 
     def _pods_of(self, namespace: str) -> Informer:
         def changed(change: Change) -> None:
-            self._pod_changed(change, is_late=copy.synced.is_set())
+            self._pod_changed(change, is_new_pod=informer.synced.is_set())
 
-        copy = Informer(
-            self._cluster, POD, namespace, on_change=changed, fatal_codes=NOT_ALLOWED, max_failures=MOST_FAILURES
+        informer = Informer(
+            self._cluster, POD, namespace, on_change=changed, fatal_codes=NOT_ALLOWED, max_failures=MAX_FAILURES
         )
-        return copy
+        return informer
 
-    def _pod_changed(self, change: Change, *, is_late: bool) -> None:
+    def _pod_changed(self, change: Change, *, is_new_pod: bool) -> None:
         pod, seen = change.new, change.new or change.old or {}
-        self._tell_of_another(seen, is_there=pod is not None)
+        self._report_name_conflict(seen, is_there=pod is not None)
         job, ref = self._task_of(seen)
         if job is None or ref is None:
             return
@@ -256,68 +269,76 @@ class Follower:
         self._on_fit(job, f"pod {change.key.name}", fit_of_pod(pod, head) if pod is not None else None)
         if pod is None:
             return
-        self._on_pod(job, str(ref), Sight(uid_of(pod), pod["spec"].get("nodeName") or "", why_waiting(pod)))
-        life = (uid_of(pod), restarts_of(pod, self._options.container))
-        is_silent = (pod.get("status") or {}).get("phase") not in _SPEAKING
-        if is_silent or life in self._logs or not self._hears(ref):
+        self._on_pod(job, str(ref), PodView(uid_of(pod), pod["spec"].get("nodeName") or "", why_waiting(pod)))
+        container_run = (uid_of(pod), restarts_of(pod, self._options.container))
+        is_silent = (pod.get("status") or {}).get("phase") not in _PHASES_WITH_LOGS
+        if is_silent or container_run in self._logs or not self._follows_log(ref):
             return
-        options = replace(self._options, tail_lines=None) if is_late else self._options
+        options = replace(self._options, tail_lines=None) if is_new_pod else self._options
         if job.dialect.never_completes:
-            self._endless.add(life)
-        voice = Voice(str(ref), head)
-        self._logs[life] = asyncio.create_task(self._listen(job, voice, change.key, life, options))
+            self._endless.add(container_run)
+        source = LogSource(str(ref), head)
+        self._logs[container_run] = asyncio.create_task(
+            self._follow_log(job, source, change.key, container_run, options)
+        )
 
-    def _tell_of_another(self, pod: Obj, *, is_there: bool) -> None:
+    def _report_name_conflict(self, pod: Obj, *, is_there: bool) -> None:
         """A pod of somebody else under the name of a task's, and when it has gone."""
         for job in self.jobs.values():
             body = job.dialect.observe_pod(pod, job.manifest)
             if body is not None and not body.owned:
                 task = str(TaskRef(body.role, body.index or 0))
-                self._on_pod(job, task, Sight("", why=why_taken(pod) if is_there else ""))
+                self._on_pod(job, task, PodView("", why=why_name_taken(pod) if is_there else ""))
 
-    def _task_of(self, pod: Obj) -> tuple[Found, TaskRef] | tuple[None, None]:
+    def _task_of(self, pod: Obj) -> tuple[FoundJob, TaskRef] | tuple[None, None]:
         for job in self.jobs.values():
             ref = task_of(job, pod)
             if ref is not None:
                 return job, ref
         return None, None
 
-    async def _listen(self, job: Found, voice: Voice, key: Key, life: tuple[str, int], options: LogOptions) -> None:
-        before = [heard for (uid, number), heard in self._logs.items() if uid == life[0] and number < life[1]]
+    async def _follow_log(
+        self, job: FoundJob, source: LogSource, key: Key, container_run: tuple[str, int], options: LogOptions
+    ) -> None:
+        before = [
+            streamed
+            for (uid, number), streamed in self._logs.items()
+            if uid == container_run[0] and number < container_run[1]
+        ]
         await asyncio.gather(*before)
-        seconds, told = INITIAL_BACKOFF_SECONDS, ""
+        seconds, reported = INITIAL_BACKOFF_SECONDS, ""
         while True:
-            mark = self._heard.get(life[0])
-            trouble = await self._trouble_hearing(job, voice, key, life[0], options)
-            if trouble is None:
+            position = self._positions.get(container_run[0])
+            failure = await self._try_stream(job, source, key, container_run[0], options)
+            if failure is None:
                 return
-            if trouble.sentence != told and (trouble.is_final or trouble.is_refusal):
-                told = trouble.sentence
-                self._on_trouble(voice.head, told)
-            if trouble.is_final:
+            if failure.sentence != reported and (failure.is_final or failure.is_refusal):
+                reported = failure.sentence
+                self._on_log_failure(source.head, reported)
+            if failure.is_final:
                 return
-            heard = self._heard.get(life[0])
-            if heard is not None:
-                options = replace(options, since_time=heard.stamp, since_seconds=None, tail_lines=None)
-            if heard != mark:
+            streamed = self._positions.get(container_run[0])
+            if streamed is not None:
+                options = replace(options, since_time=streamed.stamp, since_seconds=None, tail_lines=None)
+            if streamed != position:
                 seconds = INITIAL_BACKOFF_SECONDS
             elif self._over.done():  # nobody says anything any more, and asking did not help
-                self._on_trouble(voice.head, trouble.sentence)
+                self._on_log_failure(source.head, failure.sentence)
                 return
             await self._pause(seconds)
             seconds = min(seconds * 2, MAX_BACKOFF_SECONDS)
 
-    async def _trouble_hearing(
-        self, job: Found, voice: Voice, key: Key, uid: str, options: LogOptions
-    ) -> _Trouble | None:
+    async def _try_stream(
+        self, job: FoundJob, source: LogSource, key: Key, uid: str, options: LogOptions
+    ) -> _LogFailure | None:
         """Why the log ended before its end, if it did; None also for a pod that has gone, and its words with it."""
         try:
-            await self._hear(job, voice, key, uid, options)
+            await self._stream(job, source, key, uid, options)
         except ApiError as refused:
             passes = refused.code == 429 or refused.code >= 500
-            return None if refused.code == 404 else _Trouble(refused.message, is_refusal=True, is_final=not passes)
+            return None if refused.code == 404 else _LogFailure(refused.message, is_refusal=True, is_final=not passes)
         except (OutcomeUnknown, OSError) as broken:
-            return _Trouble(str(broken))
+            return _LogFailure(str(broken))
         return None
 
     async def _pause(self, seconds: float) -> None:
@@ -329,34 +350,34 @@ class Follower:
         finally:
             timer.cancel()
 
-    async def _hear(self, job: Found, voice: Voice, key: Key, uid: str, options: LogOptions) -> None:
+    async def _stream(self, job: FoundJob, source: LogSource, key: Key, uid: str, options: LogOptions) -> None:
         """Line by line. Whoever asks late may have got the log of the next start already, and whoever asks again gets
         the last lines again: nothing is told twice."""
         assert self._on_line is not None
-        mark = self._heard.get(uid, _Mark())
-        known = mark.lines
+        position = self._positions.get(uid, _Position())
+        known = position.lines
         stamped = replace(options, timestamps=True)
         logs = cast("AsyncGenerator[bytes]", self._cluster.logs(key.name, key.namespace, stamped))
         async with aclosing(logs) as chunks:
             async for line in lines(chunks, stamped):
-                if line.stamp < mark.stamp:
+                if line.stamp < position.stamp:
                     continue
-                if line.stamp == mark.stamp and known:
+                if line.stamp == position.stamp and known:
                     known -= line.is_whole
                     continue
                 text = line.stamped if options.timestamps else line.text
                 try:
                     if not line.is_whole:
-                        self._on_progress(job, voice, text)
+                        self._on_progress(job, source, text)
                         continue
-                    self._heard[uid] = self._heard.get(uid, _Mark()).after(line.stamp)
-                    self._on_line(job, voice, text)
+                    self._positions[uid] = self._positions.get(uid, _Position()).after(line.stamp)
+                    self._on_line(job, source, text)
                 except OSError as unwritable:  # of the output, not of the log: asking again would not help
-                    self._break(unwritable)
+                    self._fail(unwritable)
                     return
 
 
-def _gates(found: Found) -> tuple[Gate, ...]:
+def _gates(found: FoundJob) -> tuple[Gate, ...]:
     return found.job.policies.gates if found.job is not None else ()
 
 
@@ -368,7 +389,7 @@ def _roles_before(owned: OwnedObjects, manifest: Obj, group: GroupRef | OwnedObj
     return frozenset(part.role for _, gang in gangs for part in gang.roles)
 
 
-def task_of(job: Found, pod: Obj) -> TaskRef | None:
+def task_of(job: FoundJob, pod: Obj) -> TaskRef | None:
     """The task whose pod this is, if it is one of the job's."""
     owner = job.dialect.owner(pod)
     if owner is None or owner.uid != uid_of(job.manifest):
@@ -377,7 +398,7 @@ def task_of(job: Found, pod: Obj) -> TaskRef | None:
     return TaskRef(body.role, body.index or 0) if body is not None and body.owned else None
 
 
-def head_of(job: Found, ref: TaskRef, pod: Obj) -> str:
+def head_of(job: FoundJob, ref: TaskRef, pod: Obj) -> str:
     """What stands before the lines of a pod: its task, or what tells it from others where its number does not."""
     called = job.dialect.display_name
     return (called(pod, job.manifest) if called is not None else "") or str(ref)

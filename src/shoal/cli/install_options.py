@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import click
 
 from shoal.cli.commands.operator import DIALECTS_HELP, read_dialects
-from shoal.cli.context import decorated, ended, print_cluster, sentence_of
+from shoal.cli.context import decorated, format_api_error, format_error, print_cluster
 from shoal.cli.server_options import kubeconfig_options
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -36,7 +36,7 @@ def progress(applied: Any) -> None:
     click.echo(str(applied))
 
 
-def printed(options: Any, output: str) -> str:
+def format_objects(options: Any, output: str) -> str:
     """Everything that would be applied, kinds included; no cluster is asked."""
     from shoal.cli import job_table
     from shoal.install.manifests import definitions, render, scheduler_definitions
@@ -44,10 +44,10 @@ def printed(options: Any, output: str) -> str:
 
     kinds = [*definitions(options.dialects), *(scheduler_definitions() if options.scheduler else ())]
     objects = [*{name_of(kind): kind for kind in kinds}.values(), *render(options)]
-    return job_table.printed(objects, "documents" if output == "yaml" else output)
+    return job_table.format_objects(objects, "documents" if output == "yaml" else output)
 
 
-def working(
+def run_with_cluster(
     kubeconfig: Path | None, context: str, work: Callable[[Any], Coroutine[Any, Any, None]], *, is_change: bool
 ) -> None:
     """Run `work` with the cluster; what goes wrong ends the command with a sentence."""
@@ -71,8 +71,8 @@ def working(
     try:
         asyncio.run(run())
     except (NotInstalled, CrdUnusable, OutcomeUnknown, OSError) as problem:
-        raise click.ClickException(ended(problem)) from None
+        raise click.ClickException(format_error(problem)) from None
     except ApiError as refused:
-        raise click.ClickException(ended(sentence_of(refused))) from None
+        raise click.ClickException(format_error(format_api_error(refused))) from None
     except KeyboardInterrupt:
         raise SystemExit(130) from None

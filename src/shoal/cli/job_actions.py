@@ -6,23 +6,23 @@ from collections.abc import Mapping
 
 import click
 
-from shoal.cli.job_lookup import Found
+from shoal.cli.job_lookup import FoundJob
 from shoal.cluster.client import Cluster, DeleteOptions, DeletionPropagation, PatchType, Preconditions
 from shoal.engine import Intent
 from shoal.kube.errors import ApiError
 from shoal.kube.objects import Obj, key_of, uid_of
 
 
-async def change(cluster: Cluster, job: Found, operations: list[Obj]) -> Found:
+async def change(cluster: Cluster, job: FoundJob, operations: list[Obj]) -> FoundJob:
     """All operations or none, and only on the job that was looked at."""
     uid = {"op": "test", "path": "/metadata/uid", "value": uid_of(job.manifest)}
     changed = await cluster.patch(
         job.dialect.kind, job.name, job.namespace, patch=[uid, *operations], patch_type=PatchType.JSON
     )
-    return Found(changed, job.dialect)
+    return FoundJob(changed, job.dialect)
 
 
-async def scale(cluster: Cluster, job: Found, sizes: Mapping[str, int]) -> bool:
+async def scale(cluster: Cluster, job: FoundJob, sizes: Mapping[str, int]) -> bool:
     """Whether the job had another size before."""
     if job.dialect.scale_patch is None:
         raise click.ClickException(f"{job} cannot be scaled: its language has no word for it.")
@@ -30,10 +30,10 @@ async def scale(cluster: Cluster, job: Found, sizes: Mapping[str, int]) -> bool:
         operations = job.dialect.scale_patch(job.manifest, sizes)
     except LookupError as unknown:
         raise click.ClickException(f"{job}: {unknown.args[0]}.") from None
-    return bool(operations) and _is_another(job, await change(cluster, job, operations))
+    return bool(operations) and _generation_changed(job, await change(cluster, job, operations))
 
 
-def unstoppable(job: Found) -> str | None:
+def why_unstoppable(job: FoundJob) -> str | None:
     """Why a job cannot be stopped and stay; None where it can."""
     if job.dialect.stop_patch is not None or job.dialect.commands is not None:
         return None
@@ -44,34 +44,34 @@ def unstoppable(job: Found) -> str | None:
     )
 
 
-async def stop(cluster: Cluster, job: Found) -> bool:
+async def stop(cluster: Cluster, job: FoundJob) -> bool:
     """The end in the job's own words; a language without one has only the deletion. Whether it was not asked for
     before."""
     if job.dialect.stop_patch is not None:
-        return _is_another(job, await change(cluster, job, job.dialect.stop_patch(job.manifest)))
+        return _generation_changed(job, await change(cluster, job, job.dialect.stop_patch(job.manifest)))
     if job.dialect.commands is not None:
         wanted = job.dialect.commands.stop(job.manifest)
-        if job.state.run.intent is Intent.END or await _is_ordered(cluster, job, wanted):
+        if job.state.run.intent is Intent.END or await _has_command(cluster, job, wanted):
             return False
-        await _order(cluster, job, wanted)
+        await _create_command(cluster, job, wanted)
         return True
     await delete(cluster, job, DeletionPropagation.FOREGROUND)
     return True
 
 
-async def start(cluster: Cluster, job: Found) -> bool:
+async def start(cluster: Cluster, job: FoundJob) -> bool:
     """Whether it was not started before."""
     if job.dialect.commands is not None:
         if not job.state.is_held:
             return False
-        await _order(cluster, job, job.dialect.commands.start(job.manifest))
+        await _create_command(cluster, job, job.dialect.commands.start(job.manifest))
         return True
     if job.dialect.start_patch is None:
         raise click.ClickException(f"{job} needs no start: its language starts jobs when they are submitted.")
-    return _is_another(job, await change(cluster, job, job.dialect.start_patch(job.manifest)))
+    return _generation_changed(job, await change(cluster, job, job.dialect.start_patch(job.manifest)))
 
 
-async def is_going_on(cluster: Cluster, job: Found) -> bool:
+async def is_resuming(cluster: Cluster, job: FoundJob) -> bool:
     """Whether a job that was seen held has been told to resume or to end.
 
     Its ledger knows of an order before the order goes, so it is read last. Who may not see orders has only the ledger.
@@ -80,7 +80,7 @@ async def is_going_on(cluster: Cluster, job: Found) -> bool:
     if commands is None:
         return False
     try:
-        if await _is_ordered(cluster, job, commands.start(job.manifest), commands.stop(job.manifest)):
+        if await _has_command(cluster, job, commands.start(job.manifest), commands.stop(job.manifest)):
             return True
     except ApiError as refused:
         if refused.code not in (403, 404):
@@ -91,15 +91,15 @@ async def is_going_on(cluster: Cluster, job: Found) -> bool:
         if refused.code != 404:
             raise
         return True  # there is no hold any more
-    return uid_of(now) != uid_of(job.manifest) or not Found(now, job.dialect).state.is_held
+    return uid_of(now) != uid_of(job.manifest) or not FoundJob(now, job.dialect).state.is_held
 
 
-async def _order(cluster: Cluster, job: Found, order: Obj) -> None:
+async def _create_command(cluster: Cluster, job: FoundJob, order: Obj) -> None:
     assert job.dialect.commands is not None
     await cluster.create(job.dialect.commands.kind, order, job.namespace)
 
 
-async def _is_ordered(cluster: Cluster, job: Found, *wanted: Obj) -> bool:
+async def _has_command(cluster: Cluster, job: FoundJob, *wanted: Obj) -> bool:
     """Whether an order to the same effect as one of these waits for the job's operator."""
     commands = job.dialect.commands
     assert commands is not None
@@ -109,12 +109,12 @@ async def _is_ordered(cluster: Cluster, job: Found, *wanted: Obj) -> bool:
     return any(order.action in words and order.uid not in job.state.handled for order in meant)
 
 
-def _is_another(before: Found, after: Found) -> bool:
+def _generation_changed(before: FoundJob, after: FoundJob) -> bool:
     """Whether the job asks for something else than before; its status may change at any time."""
     return bool(before.manifest["metadata"].get("generation") != after.manifest["metadata"].get("generation"))
 
 
-async def delete(cluster: Cluster, job: Found, propagation: DeletionPropagation) -> None:
+async def delete(cluster: Cluster, job: FoundJob, propagation: DeletionPropagation) -> None:
     exactly = Preconditions(uid=uid_of(job.manifest))
     await cluster.delete(
         job.dialect.kind, job.name, job.namespace, DeleteOptions(propagation=propagation, preconditions=exactly)

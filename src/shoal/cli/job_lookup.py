@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundJob:
     """A job with its language."""
 
     manifest: Obj
@@ -79,13 +79,13 @@ class Found:
         return f"{self.dialect.kind.kind} {self.name}"
 
 
-async def jobs_in(cluster: JobCluster, namespace: str | None) -> list[Found]:
+async def list_jobs(cluster: JobCluster, namespace: str | None) -> list[FoundJob]:
     """Every job of every language the cluster knows; languages it does not know have none."""
     from shoal.dialects import dialects
     from shoal.dialects.gang_backends.delegate import with_recorded_backend
     from shoal.kube.errors import ApiError
 
-    found: list[Found] = []
+    found: list[FoundJob] = []
     is_embedded = await cluster.is_embedded()
     for dialect in dialects():
         if dialect.embedded_only and not is_embedded:
@@ -96,35 +96,35 @@ async def jobs_in(cluster: JobCluster, namespace: str | None) -> list[Found]:
             if refused.code != 404:
                 raise
             continue
-        found += [Found(item, with_recorded_backend(dialect, item)) for item in page.items]
+        found += [FoundJob(item, with_recorded_backend(dialect, item)) for item in page.items]
     return found
 
 
-class NoSuchJob(click.ClickException):
+class JobNotFound(click.ClickException):
     """Nobody of that name is there."""
 
 
-async def job_named(cluster: JobCluster, word: str, namespace: str) -> Found:
+async def find_job(cluster: JobCluster, word: str, namespace: str) -> FoundJob:
     """`pet`, or `framework/pet` where two languages have a job of that name."""
     kind, slash, name = word.rpartition("/")
-    several = [
+    matching = [
         job
-        for job in await jobs_in(cluster, namespace)
-        if job.name == name and (not slash or kind.lower() in _words_for(job.dialect))
+        for job in await list_jobs(cluster, namespace)
+        if job.name == name and (not slash or kind.lower() in _names_of_kind(job.dialect))
     ]
-    if not several:
-        raise NoSuchJob(f"there is no job {word!r} in namespace {namespace}. `shoal get` lists them.")
-    if len(several) > 1:
-        kinds = [job.dialect.kind for job in several]
+    if not matching:
+        raise JobNotFound(f"there is no job {word!r} in namespace {namespace}. `shoal get` lists them.")
+    if len(matching) > 1:
+        kinds = [job.dialect.kind for job in matching]
         words = [kind.kind.lower() for kind in kinds]
         if len(set(words)) < len(words):  # two languages with one word for a job
             words = [kind.resource for kind in kinds]
         choices = " or ".join(f"{word}/{name}" for word in words)
         raise click.ClickException(f"there are several jobs called {name!r}: say {choices}.")
-    return several[0]
+    return matching[0]
 
 
-def _words_for(dialect: Dialect) -> set[str]:
+def _names_of_kind(dialect: Dialect) -> set[str]:
     kind = dialect.kind
     return {kind.kind.lower(), kind.plural, kind.singular, kind.resource, *kind.short_names}
 
@@ -149,23 +149,23 @@ def complete_tasks(ctx: click.Context, _: click.Parameter, incomplete: str) -> l
     return [word for word in words if word.startswith(incomplete)]
 
 
-def _named_before(ctx: click.Context) -> list[Found]:
+def _named_before(ctx: click.Context) -> list[FoundJob]:
     name = str(ctx.params.get("name") or "").rpartition("/")[2]
     return [job for job in _listed(ctx) if job.name == name]
 
 
-def _listed(ctx: click.Context) -> list[Found]:
+def _listed(ctx: click.Context) -> list[FoundJob]:
     from click.core import ParameterSource
 
     from shoal.cli.context import Choice, connection_of
     from shoal.local.data_dir import default_folder
 
-    said = ctx.params
+    params = ctx.params
     choice = Choice(
-        said.get("folder") or default_folder(),
-        said.get("kubeconfig"),
-        said.get("context") or "",
-        said.get("namespace") or "",
+        params.get("folder") or default_folder(),
+        params.get("kubeconfig"),
+        params.get("context") or "",
+        params.get("namespace") or "",
         ctx.get_parameter_source("folder") or ParameterSource.DEFAULT,
     )
     try:
@@ -175,11 +175,11 @@ def _listed(ctx: click.Context) -> list[Found]:
         return []
 
 
-async def _list(connection: Any, namespace: str) -> list[Found]:
+async def _list(connection: Any, namespace: str) -> list[FoundJob]:
     from shoal.cluster.kubernetes import open_client
 
     async with open_client(connection) as cluster:
-        return await jobs_in(cluster, namespace)
+        return await list_jobs(cluster, namespace)
 
 
 job_argument = click.argument("name", metavar="JOB", shell_complete=complete_jobs)

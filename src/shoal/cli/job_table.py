@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from shoal.cli.job_lookup import Found
+from shoal.cli.job_lookup import FoundJob
 from shoal.dialects.dialect import CompletionProgress, StateUnreadable
 from shoal.engine import Intent, JobState, Outcome, Stage, TaskState
 from shoal.kube import times
@@ -38,7 +38,7 @@ class TaskView:
     name: str  # worker-0
     role: str
     index: int
-    word: str
+    status: str
     retries: int
     node: str
     pod_uid: str | None
@@ -51,7 +51,7 @@ def tasks_of(state: JobState) -> list[TaskView]:
             f"{role.name}-{task.index}",
             role.name,
             task.index,
-            task_word(task, state),
+            task_status(task, state),
             task.attempt.number,
             task.attempt.node or "",
             task.uid,
@@ -62,7 +62,7 @@ def tasks_of(state: JobState) -> list[TaskView]:
     ]
 
 
-def task_word(task: TaskState, state: JobState) -> str:
+def task_status(task: TaskState, state: JobState) -> str:
     """One word for a task; a task that went because the whole ended is neither good nor bad."""
     if not task.is_done:
         return "ending" if task.dropped else _STAGES[task.stage]
@@ -74,12 +74,12 @@ def task_word(task: TaskState, state: JobState) -> str:
     return "cut off" if outcome.final and state.run.intent is not None else "failed"
 
 
-def job_word(state: JobState) -> str:
+def job_status(state: JobState) -> str:
     run = state.run
     if state.is_new:
         return "new"
     if state.is_ended:
-        return _end_word(run.outcome)
+        return _end_status(run.outcome)
     if run.intent is Intent.HOLD:
         return "held"
     if run.stage is Stage.OVER:
@@ -87,7 +87,7 @@ def job_word(state: JobState) -> str:
     return "ending" if not run.is_open else "running" if run.stage is Stage.RUNNING else "pending"
 
 
-def _end_word(outcome: Outcome | None) -> str:
+def _end_status(outcome: Outcome | None) -> str:
     """Of a whole job only a stop that somebody asked for is final; tasks are also cut off and dropped."""
     if outcome is None:
         return "failed"
@@ -104,40 +104,40 @@ def exit_code_of(state: JobState) -> int:
     return outcome.code if 0 < outcome.code < 256 else 1
 
 
-def job_row(found: Found, now: datetime) -> list[str]:
+def job_row(found: FoundJob, now: datetime) -> list[str]:
     """NAME KIND STATE TASKS RUN RETRIES CODE AGE."""
     try:
-        standing = _standing(found.state, found.counts)
+        status_columns = _status_columns(found.state, found.counts)
     except StateUnreadable:
-        standing = ["unreadable", "", "", "", ""]
+        status_columns = ["unreadable", "", "", "", ""]
     return [
         found.name,
         found.dialect.kind.kind,
-        *standing,
+        *status_columns,
         age(found.manifest["metadata"].get("creationTimestamp"), now),
     ]
 
 
-def _standing(state: JobState, counts: CompletionProgress | None) -> list[str]:
+def _status_columns(state: JobState, counts: CompletionProgress | None) -> list[str]:
     """STATE TASKS RUN RETRIES CODE."""
     views = tasks_of(state)
-    up = sum(view.word == "running" for view in views)
-    over = sum(view.word in ("succeeded", "failed", "cut off") for view in views)
+    up = sum(view.status == "running" for view in views)
+    over = sum(view.status in ("succeeded", "failed", "cut off") for view in views)
     outcome = state.run.outcome
     plain = f"{over}/{len(views)} over" if state.is_ended else f"{up}/{len(views)} running"
     return [
-        job_word(state),
-        plain if counts is None else counted(counts),
+        job_status(state),
+        plain if counts is None else format_counts(counts),
         str(state.run.number),
         str(sum(view.retries for view in views)),
         str(outcome.code or exit_code_of(state)) if outcome is not None and state.is_ended else "",
     ]
 
 
-def counted(counts: CompletionProgress) -> str:
+def format_counts(counts: CompletionProgress) -> str:
     """How far a job is that has fewer pods at once than it wants successes: 2/4 succeeded, 1 running."""
-    more = {"running": counts.running, "failed": counts.failed}
-    others = [f"{count} {word}" for word, count in more.items() if count]
+    counted_states = {"running": counts.running, "failed": counts.failed}
+    others = [f"{count} {status}" for status, count in counted_states.items() if count]
     return ", ".join([f"{counts.succeeded}/{counts.wanted} succeeded", *others])
 
 
@@ -145,15 +145,15 @@ JOB_COLUMNS = ("NAME", "KIND", "STATE", "TASKS", "RUN", "RETRIES", "CODE", "AGE"
 
 
 def age(stamp: str | None, now: datetime) -> str:
-    return span((now - times.parse(stamp)).total_seconds()) if stamp else ""
+    return format_duration((now - times.parse(stamp)).total_seconds()) if stamp else ""
 
 
-def span(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """A length of time as people say it: 42s, 3m, 2h5m, 4d."""
-    whole = max(int(seconds), 0)
-    if whole < 120:
-        return f"{whole}s"
-    minutes = whole // 60
+    total = max(int(seconds), 0)
+    if total < 120:
+        return f"{total}s"
+    minutes = total // 60
     if minutes < 120:
         return f"{minutes}m"
     hours = minutes // 60
@@ -162,7 +162,7 @@ def span(seconds: float) -> str:
     return f"{hours // 24}d"
 
 
-def columns(rows: list[list[str]], heads: tuple[str, ...]) -> str:
+def format_table(rows: list[list[str]], heads: tuple[str, ...]) -> str:
     """Left-aligned columns, two spaces between them."""
     table = [list(heads), *rows]
     widths = [max(len(row[position]) for row in table) for position in range(len(heads))]
@@ -171,7 +171,7 @@ def columns(rows: list[list[str]], heads: tuple[str, ...]) -> str:
     )
 
 
-def printed(objects: list[Obj], form: str) -> str:
+def format_objects(objects: list[Obj], form: str) -> str:
     """One object as itself, several as a List; as `documents`, each as a YAML document of its own."""
     import json
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, cast
 
 from shoal.cli.attempt_logs import Attempt, archived_jobs
 from shoal.cli.job_table import tasks_of
-from shoal.cli.reasons import LAST_LINES, last_words
+from shoal.cli.reasons import LAST_LINES, last_message_lines
 from shoal.cluster.client import LogOptions, OutcomeUnknown
 from shoal.dialects.dialect import StateUnreadable
 from shoal.engine import JobState, TaskRef
@@ -24,10 +24,10 @@ from shoal.kube.errors import ApiError
 from shoal.kube.objects import Obj, name_of, uid_of
 
 if TYPE_CHECKING:
-    from shoal.cli.job_lookup import Found
+    from shoal.cli.job_lookup import FoundJob
     from shoal.cluster.client import Cluster
 
-_MOST_TRIED = 3  # attempts, where the log of the last one is empty or goes while it is read
+_MAX_TRIED = 3  # attempts, where the log of the last one is empty or goes while it is read
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class _Failure:
     message: str = ""  # of a container that was not started, which has no log
 
 
-async def last_failure(cluster: Cluster, job: Found, pods: list[Obj], data: Path | None) -> FailedAttempt | None:
+async def last_failure(cluster: Cluster, job: FoundJob, pods: list[Obj], data: Path | None) -> FailedAttempt | None:
     """None where nothing failed, where no log is left, where the job is over and did not fail, and where its state has
     the last message of the task that made it fail."""
     try:
@@ -58,7 +58,7 @@ async def last_failure(cluster: Cluster, job: Found, pods: list[Obj], data: Path
     is_rerun = state.run.number > 0
     archived = {view.name for view in tasks_of(state) if view.retries or is_rerun}
     failures = [*_of_pods(job, pods), *_of_archive(job, data, archived)]
-    for last in sorted(failures, key=lambda failure: failure.ended, reverse=True)[:_MOST_TRIED]:
+    for last in sorted(failures, key=lambda failure: failure.ended, reverse=True)[:_MAX_TRIED]:
         if lines := await _tail(cluster, last) or tuple(last.message.splitlines()[-LAST_LINES:]):
             return FailedAttempt(last.attempt.task, last.code, lines)
     return None
@@ -67,10 +67,10 @@ async def last_failure(cluster: Cluster, job: Found, pods: list[Obj], data: Path
 def _is_unexplained(state: JobState) -> bool:
     """Whether a job has failed and its language keeps no message of the task that made it fail."""
     outcome = state.run.outcome
-    return state.is_ended and outcome is not None and not outcome.is_ok and not last_words(state, outcome)
+    return state.is_ended and outcome is not None and not outcome.is_ok and not last_message_lines(state, outcome)
 
 
-def _of_pods(job: Found, pods: list[Obj]) -> Iterator[_Failure]:
+def _of_pods(job: FoundJob, pods: list[Obj]) -> Iterator[_Failure]:
     """Containers that failed in pods that exist, now or before their last restart."""
     for pod in pods:
         body = job.dialect.observe_pod(pod, job.manifest)
@@ -83,12 +83,12 @@ def _of_pods(job: Found, pods: list[Obj]) -> Iterator[_Failure]:
                 ended = (state or {}).get("terminated") or {}
                 if ended.get("exitCode") and ended.get("finishedAt"):
                     attempt = Attempt(name or name_of(pod), pod=pod, is_previous=is_previous)
-                    said = str(ended.get("message") or "")
-                    yield _Failure(_seconds(ended["finishedAt"]), ended["exitCode"], attempt, each["name"], said)
+                    message = str(ended.get("message") or "")
+                    yield _Failure(_seconds(ended["finishedAt"]), ended["exitCode"], attempt, each["name"], message)
                     break
 
 
-def _of_archive(job: Found, data: Path | None, tasks: set[str]) -> Iterator[_Failure]:
+def _of_archive(job: FoundJob, data: Path | None, tasks: set[str]) -> Iterator[_Failure]:
     for kept in archived_jobs(data, job.namespace, job.name):
         for log in kept.logs if kept.uid == uid_of(job.manifest) else ():
             if log.code and log.ended is not None and log.task in tasks:

@@ -11,7 +11,7 @@ import click
 SECONDS = 1.0  # of processor time
 
 
-class _TookTooLong(Exception):
+class _FilterTimeout(Exception):
     """The pattern's time for a line is over."""
 
 
@@ -27,13 +27,13 @@ class LineFilter:
                 raise click.BadParameter(f"--grep: {pattern!r} is no regular expression: {wrong}") from None
             signal.signal(signal.SIGVTALRM, _interrupt)
 
-    def takes(self, text: str) -> bool:
+    def matches(self, text: str) -> bool:
         if self._pattern is None:
             return True
         signal.setitimer(signal.ITIMER_VIRTUAL, SECONDS)
         try:
             return self._pattern.search(text) is not None
-        except _TookTooLong:
+        except _FilterTimeout:
             raise click.ClickException(
                 f"--grep: {self._pattern.pattern!r} needs more than {SECONDS:g} s for a line of {len(text)} "
                 "characters. Write it without repetitions inside repetitions."
@@ -43,4 +43,4 @@ class LineFilter:
 
 
 def _interrupt(_: int, __: FrameType | None) -> None:
-    raise _TookTooLong
+    raise _FilterTimeout

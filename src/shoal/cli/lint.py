@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from shoal.cli.job_lookup import Found
+from shoal.cli.job_lookup import FoundJob
 from shoal.cli.manifest_files import Manifest
-from shoal.cli.reasons import why_at_rest, why_not_started
+from shoal.cli.reasons import why_idle, why_not_started
 from shoal.dialects import dialect_of
 from shoal.engine import JobState
 from shoal.kube.errors import Cause
@@ -22,7 +22,7 @@ _NO_FLOWS = (
 )
 
 
-def unreadable(kind: Kind, obj: Obj) -> list[SchemaMismatch]:
+def undecodable(kind: Kind, obj: Obj) -> list[SchemaMismatch]:
     """What no cluster could even read. Of a custom kind that is its metadata: the rest is a matter of its schema."""
     schema = schema_of(kind)
     if not kind.custom:
@@ -31,29 +31,29 @@ def unreadable(kind: Kind, obj: Obj) -> list[SchemaMismatch]:
     return list(find_mismatches(metadata, obj.get("metadata"), ("metadata",))) if metadata is not None else []
 
 
-def remarks(manifest: Manifest, kind: Kind) -> list[str]:
+def lint_warnings(manifest: Manifest, kind: Kind) -> list[str]:
     """Unknown fields, as UnknownField, and the warnings of the job's language."""
     dialect = dialect_of(manifest.api_version, manifest.kind)
     own = dialect.warn(manifest.obj, None) if dialect is not None else []
     return [*find_unknown_fields(schema_of(kind), manifest.obj), *own]
 
 
-def at_rest(manifest: Manifest, *, is_submitted: bool = False) -> list[str]:
+def idle_warnings(manifest: Manifest, *, is_submitted: bool = False) -> list[str]:
     """That the job as written does not start by itself: it is suspended, has no tasks, belongs to another controller
     or waits for its start. The last is no warning where it is submitted: `shoal start` is the usual next step. A
     Framework without tasks has a warning of its language."""
     dialect = dialect_of(manifest.api_version, manifest.kind)
-    if dialect is None or unreadable(dialect.kind, manifest.obj):
+    if dialect is None or undecodable(dialect.kind, manifest.obj):
         return []
     obj = _named(manifest.obj)
     if dialect.admit(obj) or any(own.startswith("spec.taskRoles: ") for own in dialect.warn(obj, None)):
         return []
     if dialect.kind == JOB and obj["spec"].get("completions") == 0:
         return ["spec.completions: 0: the Job succeeds without a pod"]
-    found = Found(obj, dialect)
+    found = FoundJob(obj, dialect)
     if is_submitted and found.job is not None and why_not_started(found.job):
         return []
-    why = why_at_rest(found, JobState())
+    why = why_idle(found, JobState())
     return [f"spec: {why}; `shoal run` ends at once"] if why else []
 
 
@@ -67,16 +67,16 @@ def _named(obj: Obj) -> Obj:
 
 def unknown_fields(found: Iterable[str]) -> list[UnknownField]:
     """Those of the remarks that strict validation, kubectl's default, counts as mistakes."""
-    return [remark for remark in found if isinstance(remark, UnknownField)]
+    return [warning for warning in found if isinstance(warning, UnknownField)]
 
 
-def unsaid(said: Iterable[Cause], more: Iterable[str]) -> list[str]:
+def drop_reported(causes: Iterable[Cause], more: Iterable[str]) -> list[str]:
     """Remarks, without those about a mistake that is told already."""
-    told = tuple(f"{cause.field}: " for cause in said if cause.field)
-    return [remark for remark in more if not remark.startswith(told)]
+    reported = tuple(f"{cause.field}: " for cause in causes if cause.field)
+    return [warning for warning in more if not warning.startswith(reported)]
 
 
-def hint(manifest: Manifest, kinds: Iterable[Kind]) -> str:
+def kind_hint(manifest: Manifest, kinds: Iterable[Kind]) -> str:
     """What was probably meant by an unknown kind: the same word in another case or version, or one like it; of a kind
     that is left out on purpose, what to use instead."""
     if manifest.api_version.partition("/")[0] == _FLOW_GROUP:

@@ -12,7 +12,7 @@ import click
 from shoal import __version__
 
 INTERRUPTED = 130  # what shells say of a command that Ctrl-C ended
-HEARS_INTERRUPTS = object()  # given to a command that is to clean up after Ctrl-C, not only to end
+HANDLES_INTERRUPTS = object()  # given to a command that is to clean up after Ctrl-C, not only to end
 
 # Name of the command -> one line for the overview. The module of the same name holds the function `command`.
 COMMANDS = {
@@ -58,7 +58,7 @@ class Overview(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
-            if ctx.obj is HEARS_INTERRUPTS:
+            if ctx.obj is HANDLES_INTERRUPTS:
                 signal.signal(signal.SIGINT, signal.default_int_handler)
             return super().invoke(ctx)
         except KeyboardInterrupt:
@@ -85,11 +85,11 @@ class Overview(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         known = [*COMMANDS, *ALIASES]
         if args and args[0] not in known and not args[0].startswith("-"):
-            raise click.UsageError(f"There is no command {args[0]!r}.{_nearest(args[0], known)}", ctx)
+            raise click.UsageError(f"There is no command {args[0]!r}.{_suggestion(args[0], known)}", ctx)
         return super().resolve_command(ctx, args)
 
 
-def _nearest(word: str, known: Sequence[str]) -> str:
+def _suggestion(word: str, known: Sequence[str]) -> str:
     from difflib import get_close_matches
 
     near = get_close_matches(word, known, n=1)

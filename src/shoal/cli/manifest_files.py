@@ -17,7 +17,7 @@ import click
 from shoal.kube.objects import Obj, name_of
 
 SUFFIXES = (".yaml", ".yml", ".json")
-OWN = "shoal.yaml"  # our settings, which people keep beside their jobs
+CONFIG_FILE = "shoal.yaml"  # our settings, which people keep beside their jobs
 _DOCUMENT = re.compile(rb"^---[ \t\r]*(?:#.*)?$", re.MULTILINE)
 _STEP = re.compile(r"([^.\[\]]+)|\[([^\[\]]*)\]")
 
@@ -53,13 +53,13 @@ set_option = click.option(
 
 
 @dataclass(frozen=True, slots=True)
-class Unreadable:
+class UnreadableFile:
     """A file or document that holds no manifest, in a sentence that names it."""
 
     why: str
 
 
-def beside(files: Iterable[Path]) -> Path | None:
+def job_file(files: Iterable[Path]) -> Path | None:
     """The file in whose folder a configuration may lie; None where all is read from standard input."""
     return next((file for file in files if str(file) != "-"), None)
 
@@ -70,13 +70,13 @@ def load(files: Sequence[Path], changes: Sequence[str] = ()) -> list[Manifest]:
     Raises with everything that cannot be read.
     """
     found = read(files, changes)
-    bad = [each.why for each in found if isinstance(each, Unreadable)]
+    bad = [each.why for each in found if isinstance(each, UnreadableFile)]
     if bad:
         raise click.ClickException("\n".join(bad))
     return [each for each in found if isinstance(each, Manifest)]
 
 
-def read(files: Sequence[Path], changes: Sequence[str] = ()) -> list[Manifest | Unreadable]:
+def read(files: Sequence[Path], changes: Sequence[str] = ()) -> list[Manifest | UnreadableFile]:
     """As `load`, with what cannot be read in its place among the others."""
     found = [each for file in files for each in _read(file)]
     if not found:
@@ -84,21 +84,23 @@ def read(files: Sequence[Path], changes: Sequence[str] = ()) -> list[Manifest | 
     return [_changed(each, changes) if isinstance(each, Manifest) else each for each in found] if changes else found
 
 
-def _read(file: Path) -> Iterable[Manifest | Unreadable]:
+def _read(file: Path) -> Iterable[Manifest | UnreadableFile]:
     if str(file) == "-":
         yield from _documents(sys.stdin.buffer.read(), "standard input")
         return
     try:
         if file.is_dir():
-            for inner in sorted(path for path in file.iterdir() if path.suffix in SUFFIXES and path.name != OWN):
+            for inner in sorted(
+                path for path in file.iterdir() if path.suffix in SUFFIXES and path.name != CONFIG_FILE
+            ):
                 yield from _documents(inner.read_bytes(), str(inner))
         else:
             yield from _documents(file.read_bytes(), str(file))
     except OSError as refused:
-        yield Unreadable(f"cannot read {file}: {refused.strerror}.")
+        yield UnreadableFile(f"cannot read {file}: {refused.strerror}.")
 
 
-def _documents(text: bytes, where: str) -> Iterable[Manifest | Unreadable]:
+def _documents(text: bytes, where: str) -> Iterable[Manifest | UnreadableFile]:
     from shoal.apiserver.request_body import MalformedBody, decode_yaml
 
     pieces = list(_pieces(text))
@@ -109,10 +111,10 @@ def _documents(text: bytes, where: str) -> Iterable[Manifest | Unreadable]:
         except MalformedBody as problem:
             # Lines are counted from the beginning of the document, as kubectl does.
             begins = f" (it begins at line {line})" if line > 1 else ""
-            yield Unreadable(f"{place}{begins} is not YAML: {problem}")
+            yield UnreadableFile(f"{place}{begins} is not YAML: {problem}")
             continue
         if body.duplicates:
-            yield Unreadable(f"{place}: {', '.join(body.duplicates)} stands twice; only one can be meant.")
+            yield UnreadableFile(f"{place}: {', '.join(body.duplicates)} stands twice; only one can be meant.")
         elif body.value is not None:  # else comments alone
             yield from _objects(body.value, place)
 
@@ -127,13 +129,13 @@ def _pieces(text: bytes) -> Iterator[tuple[int, bytes]]:
         line += piece.count(b"\n")
 
 
-def _objects(value: Any, place: str) -> Iterable[Manifest | Unreadable]:
+def _objects(value: Any, place: str) -> Iterable[Manifest | UnreadableFile]:
     if isinstance(value, dict) and str(value.get("kind", "")).endswith("List") and isinstance(value.get("items"), list):
         for item in value["items"]:
             yield from _objects(item, place)
         return
     if not isinstance(value, dict) or not value.get("apiVersion") or not value.get("kind"):
-        yield Unreadable(f"{place} is no manifest: apiVersion and kind are missing.")
+        yield UnreadableFile(f"{place} is no manifest: apiVersion and kind are missing.")
     else:
         yield Manifest(value, place)
 
@@ -167,7 +169,7 @@ def _value(text: str) -> Any:
 
 def changed(obj: Any, path: str, value: Any) -> Any:
     """A copy of `obj` with the value at `path`; missing fields on the way are made, list members must be there."""
-    return _with(obj, _steps(path), value, path)
+    return _set_at(obj, _steps(path), value, path)
 
 
 def _steps(path: str) -> list[str]:
@@ -185,17 +187,17 @@ def _steps(path: str) -> list[str]:
     return steps
 
 
-def _with(here: Any, steps: list[str], value: Any, path: str) -> Any:
+def _set_at(here: Any, steps: list[str], value: Any, path: str) -> Any:
     if not steps:
         return value
     step, rest = steps[0], steps[1:]
     if isinstance(here, list):
         index = _position(here, step, path)
-        return [*here[:index], _with(here[index], rest, value, path), *here[index + 1 :]]
+        return [*here[:index], _set_at(here[index], rest, value, path), *here[index + 1 :]]
     if here is not None and not isinstance(here, dict):
         raise click.BadParameter(f"{path!r} leads below {here!r}, which has no fields")
     holder = here or {}
-    return {**holder, step: _with(holder.get(step), rest, value, path)}
+    return {**holder, step: _set_at(holder.get(step), rest, value, path)}
 
 
 def _position(members: list[Any], step: str, path: str) -> int:

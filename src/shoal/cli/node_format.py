@@ -6,12 +6,12 @@ from collections.abc import Mapping
 
 from shoal.kube.quantity import Quantity
 
-_UNSPOKEN = ("ephemeral-storage", "pods")  # every node has plenty
+_HIDDEN = ("ephemeral-storage", "pods")  # every node has plenty
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
-def spoken(room: Mapping[str, str]) -> str:
-    amounts = {name: amount for name, amount in room.items() if name not in _UNSPOKEN}
+def format_allocatable(allocatable: Mapping[str, str]) -> str:
+    amounts = {name: amount for name, amount in allocatable.items() if name not in _HIDDEN}
     return ", ".join(f"{_in_bytes(amount) if name == 'memory' else amount} {name}" for name, amount in amounts.items())
 
 

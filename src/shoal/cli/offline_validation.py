@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from shoal.cli.lint import at_rest, hint, remarks, unknown_fields, unreadable, unsaid
+from shoal.cli.lint import drop_reported, idle_warnings, kind_hint, lint_warnings, undecodable, unknown_fields
 from shoal.cli.manifest_files import Manifest
 from shoal.cluster.apimachinery import MEMORY, Machinery
 from shoal.cluster.types import WriteOptions
@@ -32,32 +32,32 @@ from shoal.scheduler.api.hypernodes import hypernode_definition
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class ValidationResult:
     mistakes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
 
-    def with_warnings(self, warnings: Iterable[str]) -> Verdict:
+    def with_warnings(self, warnings: Iterable[str]) -> ValidationResult:
         return replace(self, warnings=(*self.warnings, *warnings))
 
-    def with_more(self, causes: Iterable[Cause]) -> Verdict:
+    def with_more(self, causes: Iterable[Cause]) -> ValidationResult:
         """And what a cluster said that nobody knows without it; at no field it says what others say at theirs."""
         known = tuple(mistake.partition(": ")[0] for mistake in self.mistakes)
         more = [str(cause) for cause in causes if not known or (cause.field and not is_at_or_below(cause.field, known))]
         return replace(self, mistakes=(*self.mistakes, *more))
 
 
-def told(manifest: Manifest, verdict: Verdict) -> list[str]:
+def format_result(manifest: Manifest, result: ValidationResult) -> list[str]:
     """A verdict in lines."""
-    count = len(verdict.mistakes)
+    count = len(result.mistakes)
     plural = f"has {count} mistake{'s' * (count > 1)}:" if count else "is in order."
-    if not count and (warned := len(verdict.warnings)):
-        plural = f"has {warned} warning{'s' * (warned > 1)}:"
-    mistakes = [f"  {mistake}" for mistake in verdict.mistakes]
-    warnings = [f"  warning: {warning}" for warning in verdict.warnings]
+    if not count and (warning_count := len(result.warnings)):
+        plural = f"has {warning_count} warning{'s' * (warning_count > 1)}:"
+    mistakes = [f"  {mistake}" for mistake in result.mistakes]
+    warnings = [f"  warning: {warning}" for warning in result.warnings]
     return [f"{manifest.where}: {manifest} {plural}", *mistakes, *warnings]
 
 
-def judge_room() -> Machinery:
+def make_machinery() -> Machinery:
     """An empty cluster that knows every job language."""
     machinery = Machinery.open(MEMORY)
     admit(machinery, dialects())
@@ -68,27 +68,27 @@ def judge_room() -> Machinery:
     return machinery
 
 
-def judge(machinery: Machinery, manifest: Manifest) -> Verdict:
+def validate(machinery: Machinery, manifest: Manifest) -> ValidationResult:
     kinds = list(machinery.kinds())
     kind = next((k for k in kinds if (k.api_version, k.kind) == (manifest.api_version, manifest.kind)), None)
     if kind is None:
         unknown = f"apiVersion, kind: nobody here knows a {manifest.kind} in {manifest.api_version}"
-        return Verdict((unknown + hint(manifest, kinds),))
-    wrong = unreadable(kind, manifest.obj)
+        return ValidationResult((unknown + kind_hint(manifest, kinds),))
+    wrong = undecodable(kind, manifest.obj)
     places = [path_of("", misfit.steps) for misfit in wrong]
     rest = replace(manifest, obj=remove_mismatches(manifest.obj, wrong))
-    refused, warned = _answer(machinery, kind, rest.obj)
+    refused, warning_count = _dry_run_create(machinery, kind, rest.obj)
     causes = [
         *(misfit.cause() for misfit in wrong),
         *(cause for cause in refused if not is_at_or_below(cause.field, places)),
     ]
-    causes += _foreseen(rest, but=[cause.field for cause in causes])
-    notes = list(dict.fromkeys(unsaid(causes, [*remarks(rest, kind), *warned])))
+    causes += _preview_errors(rest, except_fields=[cause.field for cause in causes])
+    notes = list(dict.fromkeys(drop_reported(causes, [*lint_warnings(rest, kind), *warning_count])))
     strict = unknown_fields(notes)
     warnings = [note for note in notes if note not in strict]
     if not causes:
-        warnings += at_rest(rest)
-    return Verdict((*(str(cause) for cause in causes), *strict), tuple(warnings))
+        warnings += idle_warnings(rest)
+    return ValidationResult((*(str(cause) for cause in causes), *strict), tuple(warnings))
 
 
 def without_command(obj: Any, images: Images, path: str = "") -> Iterator[str]:
@@ -113,30 +113,32 @@ def without_command(obj: Any, images: Images, path: str = "") -> Iterator[str]:
                 yield f"{place}[{index}]: {images.missing_command(image, str(container.get('name')))}"
 
 
-def refuse_mistakes(manifests: Iterable[Manifest]) -> None:
+def reject_invalid(manifests: Iterable[Manifest]) -> None:
     """End the command where one of the manifests has mistakes, with all of them."""
-    room = judge_room()
-    verdicts = [(manifest, judge(room, manifest)) for manifest in manifests]
-    if lines := [line for manifest, verdict in verdicts if verdict.mistakes for line in told(manifest, verdict)]:
+    machinery = make_machinery()
+    results = [(manifest, validate(machinery, manifest)) for manifest in manifests]
+    if lines := [line for manifest, result in results if result.mistakes for line in format_result(manifest, result)]:
         raise click.ClickException("\n".join(lines))
 
 
-def _foreseen(manifest: Manifest, but: list[str]) -> list[Cause]:
+def _preview_errors(manifest: Manifest, except_fields: list[str]) -> list[Cause]:
     """What will be refused once pods are made of the job, as far as it is not told already."""
     dialect = dialect_of(manifest.api_version, manifest.kind)
     return (
-        [cause for cause in dialect.preview_pods(manifest.obj) if cause.field not in but] if dialect is not None else []
+        [cause for cause in dialect.preview_pods(manifest.obj) if cause.field not in except_fields]
+        if dialect is not None
+        else []
     )
 
 
-def _answer(machinery: Machinery, kind: Kind, obj: Obj) -> tuple[list[Cause], list[str]]:
+def _dry_run_create(machinery: Machinery, kind: Kind, obj: Obj) -> tuple[list[Cause], list[str]]:
     """The mistakes an API server finds, or else its warnings."""
     namespace = (obj.get("metadata") or {}).get("namespace") or "default"
-    sick = names.dns_label(namespace)
-    if sick:
+    problems = names.dns_label(namespace)
+    if problems:
         elsewhere = {**obj, "metadata": {**obj["metadata"], "namespace": "default"}}
-        told = [invalid("metadata.namespace", namespace, problem) for problem in sick]
-        return [*told, *_answer(machinery, kind, elsewhere)[0]], []
+        format_result = [invalid("metadata.namespace", namespace, message) for message in problems]
+        return [*format_result, *_dry_run_create(machinery, kind, elsewhere)[0]], []
     if Key("", namespace) not in {stored.key for stored in machinery.list(NAMESPACE).items}:
         machinery.create(NAMESPACE, "", {"metadata": {"name": namespace}})
     options = WriteOptions("shoal", dry_run=True, field_validation="Ignore")

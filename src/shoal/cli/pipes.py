@@ -13,14 +13,14 @@ import sys
 from collections.abc import Coroutine
 from typing import Any
 
-UNHEARD = 141  # what shells say of a command that wrote into a closed pipe
+CLOSED_PIPE_CODE = 141  # what shells say of a command that wrote into a closed pipe
 
 
-class Unheard(Exception):
+class PipeClosed(Exception):
     """Nobody reads standard output any more."""
 
 
-async def while_heard(work: Coroutine[Any, Any, None]) -> None:
+async def while_pipe_open(work: Coroutine[Any, Any, None]) -> None:
     """Do the work; raises Unheard as soon as nobody reads what it prints."""
     pipe = _pipe()
     if pipe is None:
@@ -29,25 +29,25 @@ async def while_heard(work: Coroutine[Any, Any, None]) -> None:
     loop = asyncio.get_running_loop()
     closed = asyncio.Event()
     loop.add_reader(pipe, closed.set)  # a pipe's writing end is never readable: this is its other end going
-    telling, unheard = asyncio.create_task(work), asyncio.create_task(closed.wait())
+    writing, pipe_closed = asyncio.create_task(work), asyncio.create_task(closed.wait())
     try:
-        await asyncio.wait((telling, unheard), return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait((writing, pipe_closed), return_when=asyncio.FIRST_COMPLETED)
     finally:
         loop.remove_reader(pipe)
         is_closed = _is_closed(pipe)
-        for task in (telling, unheard):
+        for task in (writing, pipe_closed):
             task.cancel()
-        ends = await asyncio.gather(telling, unheard, return_exceptions=True)
+        ends = await asyncio.gather(writing, pipe_closed, return_exceptions=True)
     if is_closed:
-        raise Unheard
+        raise PipeClosed
     if isinstance(ends[0], BaseException):
         raise ends[0]
 
 
-def leave_unheard() -> SystemExit:
+def exit_on_closed_pipe() -> SystemExit:
     """The quiet end of a command: also what Python still holds back goes nowhere."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return SystemExit(UNHEARD)
+    return SystemExit(CLOSED_PIPE_CODE)
 
 
 def _pipe() -> int | None:

@@ -21,8 +21,8 @@ from shoal.engine.policies import (
     Tally,
 )
 
-_DEEDS = {Tally.OK: "succeeded", Tally.BAD: "failed", Tally.DONE: "ended"}
-_HAPPENINGS = {
+_TALLY_PHRASES = {Tally.OK: "succeeded", Tally.BAD: "failed", Tally.DONE: "ended"}
+_EVENT_PHRASES = {
     EventType.TASK_PENDING: "a task{of} stays pending",
     EventType.TASK_FAILED: "a task{of} fails",
     EventType.TASK_LOST: "a task{of} is taken away by others",
@@ -34,7 +34,7 @@ _HAPPENINGS = {
     EventType.GROUP_DONE: "the group is done",
     EventType.ANY: "anything happens to a task{of}",
 }
-_ANSWERS = {
+_ACTION_PHRASES = {
     Action.RESTART_TASK: "it begins anew",
     Action.RESTART_PARTITION: "its partition begins anew",
     Action.RESTART_ROLE: "all tasks of its role begin anew",
@@ -50,12 +50,12 @@ _CLAIM_OF_ALL = CountCondition(Tally.DONE, ALL, Bound.SIZE)
 # --- policies ------------------------------------------------------------------------------------------------------
 
 
-def answers(job: Job, state: JobState) -> Iterator[str]:
+def describe_reactions(job: Job, state: JobState) -> Iterator[str]:
     """What happens when something happens: the policies of roles first, as they are asked first."""
-    told = [f"{sentence}." for role in job.roles for sentence in _reactions(role.reactions, role.name)]
-    told += [f"{sentence}." for sentence in _reactions(job.policies.reactions, "")]
-    yield from told
-    for budget in job.policies.budgets if told else ():
+    sentences = [f"{sentence}." for role in job.roles for sentence in _reactions(role.reactions, role.name)]
+    sentences += [f"{sentence}." for sentence in _reactions(job.policies.reactions, "")]
+    yield from sentences
+    for budget in job.policies.budgets if sentences else ():
         if budget.unit is BudgetUnit.ACTIONS and budget.scope is BudgetScope.JOB and budget.permits is not None:
             left = max(budget.permits - state.charged, 0)
             yield f"It may begin anew {left} more time{'s' * (left != 1)}; one more after that fails it."
@@ -64,29 +64,29 @@ def answers(job: Job, state: JobState) -> Iterator[str]:
 def _reactions(reactions: Iterable[Reaction], role: str) -> Iterator[str]:
     of, of_it = (f" of {role}", f"of {role}") if role else ("", "of a role")
     for reaction in reactions:
-        if reaction.action not in _ANSWERS:
+        if reaction.action not in _ACTION_PHRASES:
             continue
-        events = [_HAPPENINGS[kind].format(of=of, of_it=of_it) for kind in _HAPPENINGS if kind in reaction.events]
+        events = [_EVENT_PHRASES[kind].format(of=of, of_it=of_it) for kind in _EVENT_PHRASES if kind in reaction.events]
         if reaction.code is not None:
             events.append(f"a task{of} fails with code {reaction.code}")
         later = f" {reaction.after_seconds} s later" if reaction.after_seconds else ""
         if events:
-            yield f"If {' or '.join(events)}, {_ANSWERS[reaction.action]}{later}"
+            yield f"If {' or '.join(events)}, {_ACTION_PHRASES[reaction.action]}{later}"
 
 
 # --- completion ----------------------------------------------------------------------------------------------------
 
 
-def endings(job: Job) -> Iterator[str]:
+def describe_completion(job: Job) -> Iterator[str]:
     """The completion rules."""
     at_the_end: list[CompletionRule] = []
-    told: list[str] = []
+    sentences: list[str] = []
     for rule in _whens(job.policies.completion.rules):
         if _CLAIM_OF_ALL in rule.conditions and (at_the_end or len(rule.conditions) > 1):
             at_the_end.append(rule)
         elif claims := _claims(rule.conditions, job):
-            told.append(f"It {_verb(rule)} as soon as {' and '.join(claims)}.")
-    yield from dict.fromkeys(told)
+            sentences.append(f"It {_verb(rule)} as soon as {' and '.join(claims)}.")
+    yield from dict.fromkeys(sentences)
     if at_the_end:
         yield f"Once all tasks have ended, {'; '.join(_branches(at_the_end, job))}."
 
@@ -105,9 +105,9 @@ def _branches(rule_list: Sequence[CompletionRule], job: Job) -> Iterator[str]:
         runs[-1][1].append(rule)
     for verb, members in runs:
         kept = [each for each in members if not any(set(other.conditions) < set(each.conditions) for other in members)]
-        told = [" and ".join(_claims(each.conditions, job, but=_CLAIM_OF_ALL)) for each in kept]
-        conditions = list(dict.fromkeys(filter(None, told)))
-        if all(told):
+        sentences = [" and ".join(_claims(each.conditions, job, but=_CLAIM_OF_ALL)) for each in kept]
+        conditions = list(dict.fromkeys(filter(None, sentences)))
+        if all(sentences):
             yield f"it {verb} if {' or '.join(conditions)}"
         else:
             yield f"otherwise it {verb}" if len(runs) > 1 else f"it {verb}"
@@ -118,22 +118,22 @@ def _verb(rule: CompletionRule) -> str:
 
 
 def _claims(claims: Iterable[CountCondition], job: Job, but: CountCondition | None = None) -> list[str]:
-    return [told for claim in claims if claim != but and (told := _claim(claim, job))]
+    return [sentences for claim in claims if claim != but and (sentences := _claim(claim, job))]
 
 
 def _claim(claim: CountCondition, job: Job) -> str:
-    deed = _DEEDS.get(claim.tally)
+    phrase = _TALLY_PHRASES.get(claim.tally)
     whose = "" if claim.of == ALL else f" of {claim.of}"
-    if deed is not None and isinstance(claim.below, int):
-        return f"fewer than {claim.below} task{'s' * (claim.below != 1)}{whose} {_has(claim.below)} {deed}"
-    if deed is None or claim.at_least is None:
+    if phrase is not None and isinstance(claim.below, int):
+        return f"fewer than {claim.below} task{'s' * (claim.below != 1)}{whose} {_has(claim.below)} {phrase}"
+    if phrase is None or claim.at_least is None:
         return ""
     if claim.at_least is Bound.SIZE:
-        return f"all tasks{whose} have {deed}"
+        return f"all tasks{whose} have {phrase}"
     if claim.at_least is Bound.MIN and job.minimum is None:
-        return f"the minimum of tasks{whose} have {deed}"
+        return f"the minimum of tasks{whose} have {phrase}"
     count = claim.at_least if isinstance(claim.at_least, int) else job.minimum or 0
-    return f"{count} task{'s' * (count != 1)}{whose} {_has(count)} {deed}"
+    return f"{count} task{'s' * (count != 1)}{whose} {_has(count)} {phrase}"
 
 
 def _has(count: int) -> str:

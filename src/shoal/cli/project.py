@@ -21,18 +21,18 @@ if TYPE_CHECKING:
     from shoal.node.projects import Project
 
 
-def load_config(file: Path | None, beside: Path | None) -> Config:
+def load_config(file: Path | None, job_file: Path | None) -> Config:
     """The configuration that holds for a job file, with a warning for what it names and this machine does not have."""
     from shoal.local.config import default_file, load
 
-    config = load(file or default_file(beside))
-    warn_of_absent(config.images)
+    config = load(file or default_file(job_file))
+    warn_of_missing_paths(config.images)
     return config
 
 
-def warn_of_absent(images: Images) -> None:
+def warn_of_missing_paths(images: Images) -> None:
     """A warning for every folder and Python environment that the entries name and this machine does not have."""
-    for line in images.absent():
+    for line in images.missing_paths():
         click.echo(f"Warning: {images.config_file}: {line}. Pods of that image wait or fail for it.", err=True)
 
 

@@ -11,14 +11,14 @@ import urllib.error
 import urllib.request
 from typing import Any
 
-from shoal.local.data_dir import DataFolder, Running
+from shoal.local.data_dir import ClusterInfo, DataFolder
 
 
 class NoAnswer(Exception):
     """The process is there and does not answer; the sentence says what became of the question."""
 
 
-def items(data: DataFolder, running: Running, plural: str, *, timeout_seconds: float = 30) -> list[dict[str, Any]]:
+def items(data: DataFolder, running: ClusterInfo, plural: str, *, timeout_seconds: float = 30) -> list[dict[str, Any]]:
     """All objects of a core kind."""
     from shoal.apiserver import kubeconfig_file
 

@@ -14,10 +14,10 @@ from shoal.kube.conditions import condition_of
 from shoal.kube.objects import Obj, name_of
 
 if TYPE_CHECKING:
-    from shoal.cli.job_lookup import Found
+    from shoal.cli.job_lookup import FoundJob
 
 LAST_LINES = 5  # of what a task said when it ended
-_ORDINARY = (None, "ContainerCreating", "PodInitializing")
+_ORDINARY_REASONS = (None, "ContainerCreating", "PodInitializing")
 _NOT_THERE_YET = ("created", "preparing", "running")
 
 
@@ -29,19 +29,21 @@ def why_waiting(pod: Obj) -> str:
     status = pod.get("status") or {}
     for each in (*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())):
         waiting = (each.get("state") or {}).get("waiting") or {}
-        if waiting.get("reason") not in _ORDINARY:
+        if waiting.get("reason") not in _ORDINARY_REASONS:
             return f"{waiting['reason']}: {waiting.get('message', '')}".rstrip(": ")
     return ""
 
 
-def why_taken(pod: Obj) -> str:
+def why_name_taken(pod: Obj) -> str:
     """Why a task has no pod of its own: somebody else's has the name."""
     owners = ((dialect.kind.kind, dialect.owner(pod)) for dialect in dialects())
-    whose = next((f"{kind} {owner.key.name}" for kind, owner in owners if owner is not None), "somebody else")
-    return f"there is a pod {name_of(pod)} of {whose}; its own comes when that one is gone, or rename one of the two"
+    owner_name = next((f"{kind} {owner.key.name}" for kind, owner in owners if owner is not None), "somebody else")
+    return (
+        f"there is a pod {name_of(pod)} of {owner_name}; its own comes when that one is gone, or rename one of the two"
+    )
 
 
-def why_at_rest(found: Found, state: JobState) -> str:
+def why_idle(found: FoundJob, state: JobState) -> str:
     """Why a whole job does nothing, though it has not ended: it belongs to another controller, has no tasks, or waits
     for a wish of its user."""
     if controller := found.other_controller:
@@ -68,9 +70,9 @@ def why_not_started(job: Job) -> str:
     return next((gate.message for gate in gates if not gate.open), "")
 
 
-def word_with(word: str, why: str) -> str:
+def status_with_reason(status: str, why: str) -> str:
     """The word for a task whose pod says why it waits: to the job it may be running, to a person it is not."""
-    return "waiting" if why and word in _NOT_THERE_YET else word
+    return "waiting" if why and status in _NOT_THERE_YET else status
 
 
 def why_ended(state: JobState, outcome: Outcome) -> str:
@@ -79,21 +81,21 @@ def why_ended(state: JobState, outcome: Outcome) -> str:
     if outcome.is_ok or (trigger is None and (outcome.final or state.is_held)):
         return _first_line(outcome)
     if trigger is None:
-        return _told(outcome)
+        return _describe(outcome)
     decisive = _outcome_of(state, trigger.role, trigger.index)
     return _failure(f"{trigger.role}-{trigger.index}", outcome if decisive is None or decisive.is_ok else decisive)
 
 
-def last_words(state: JobState, outcome: Outcome) -> list[str]:
+def last_message_lines(state: JobState, outcome: Outcome) -> list[str]:
     """The last lines of what the task that decided left as its message."""
     if outcome.is_ok or outcome.trigger is None:
         return []
     decisive = _outcome_of(state, outcome.trigger.role, outcome.trigger.index)
     if decisive is None or decisive.detail is None:
         return []
-    broken = _broken(decisive.detail)
-    said = broken.message if broken is not None else ""
-    return [line for line in said.splitlines() if line.strip()][-LAST_LINES:]
+    failed = _failed_container(decisive.detail)
+    message = failed.message if failed is not None else ""
+    return [line for line in message.splitlines() if line.strip()][-LAST_LINES:]
 
 
 def _outcome_of(state: JobState, role: str, index: int) -> Outcome | None:
@@ -103,28 +105,28 @@ def _outcome_of(state: JobState, role: str, index: int) -> Outcome | None:
 
 def _failure(who: str, outcome: Outcome) -> str:
     detail = outcome.detail or Detail()
-    broken = _broken(detail)
-    if broken is not None and not detail.reason:
-        return _ending(f"{broken.name} of {who}" if len(detail.containers) > 1 else who, broken)
+    failed = _failed_container(detail)
+    if failed is not None and not detail.reason:
+        return _describe_end(f"{failed.name} of {who}" if len(detail.containers) > 1 else who, failed)
     if detail.reason:
         return f"{who} failed: {detail.reason}{f', {detail.message}' if detail.message else ''}".rstrip(".")
     code = f" with code {outcome.code}" if outcome.code else ""
-    return f"{who} failed{code}: {_told(outcome)}"
+    return f"{who} failed{code}: {_describe(outcome)}"
 
 
-def _told(outcome: Outcome) -> str:
-    told = _first_line(outcome)
-    return f"{told} ({outcome.phrase})" if outcome.phrase and outcome.phrase != told else told
+def _describe(outcome: Outcome) -> str:
+    line = _first_line(outcome)
+    return f"{line} ({outcome.phrase})" if outcome.phrase and outcome.phrase != line else line
 
 
-def _ending(who: str, end: ContainerEnd) -> str:
+def _describe_end(who: str, end: ContainerEnd) -> str:
     because = f" ({end.reason})" if end.reason not in ("", "Error") else ""
     if end.signal:
         return f"{who} was ended by signal {end.signal}{because}"
     return f"{who} ended with code {end.code}{because}"
 
 
-def _broken(detail: Detail) -> ContainerEnd | None:
+def _failed_container(detail: Detail) -> ContainerEnd | None:
     return next((end for end in detail.containers if end.code or end.signal), None)
 
 

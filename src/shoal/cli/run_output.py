@@ -17,16 +17,16 @@ from shoal.kube import yaml_codec
 from shoal.kube.objects import uid_of
 from shoal.log_signals import visible
 from shoal.node.checkpoint import PodFolder
-from shoal.node.log_archive import METRICS, ArchivedLog, LogArchive, archived
-from shoal.node.log_reader import LogTrail, Wording
+from shoal.node.log_archive import METRICS, ArchivedLog, LogArchive, find_archived
+from shoal.node.log_reader import LogFormatter, LogTrail
 
 if TYPE_CHECKING:
-    from shoal.cli.job_lookup import Found
+    from shoal.cli.job_lookup import FoundJob
 
-OBJECT, STORY = "job.yaml", "story.txt"
+OBJECT, DESCRIPTION = "job.yaml", "story.txt"
 
 
-def new_folder(parent: Path, job: Found, began: datetime) -> Path | None:
+def new_folder(parent: Path, job: FoundJob, began: datetime) -> Path | None:
     """`<parent>/<job>-<time>`, made now; None, with a warning, where it cannot be."""
     stem = f"{job.name}-{began.astimezone():%Y%m%d-%H%M%S}"
     for number in range(1, 1000):
@@ -46,28 +46,28 @@ def new_folder(parent: Path, job: Found, began: datetime) -> Path | None:
     return None
 
 
-def write(folders: Mapping[str, Path], data: Path, jobs: Sequence[Found], stories: Mapping[str, str]) -> None:
+def write(folders: Mapping[str, Path], data: Path, jobs: Sequence[FoundJob], descriptions: Mapping[str, str]) -> None:
     """Fill the folders, by uid of the job, from the data folder of a cluster that has stopped."""
     archive = LogArchive(data)
     for path in data.glob("nodes/*/pods/*"):
         folder = PodFolder(path)
         if (record := folder.load()) is not None:
-            archive.keep(folder, record)
+            archive.store(folder, record)
     for job in jobs:
         uid = uid_of(job.manifest)
         if (folder_of_job := folders.get(uid)) is None:
             continue
         try:
-            _write(folder_of_job, data, job, stories.get(uid, ""))
+            _write(folder_of_job, data, job, descriptions.get(uid, ""))
         except OSError as refused:
             click.echo(f"Warning: the output in {folder_of_job} is not complete: {refused.strerror}.", err=True)
 
 
-def _write(folder: Path, data: Path, job: Found, story: str) -> None:
+def _write(folder: Path, data: Path, job: FoundJob, description: str) -> None:
     (folder / OBJECT).write_text(yaml_codec.encode(job.manifest, sort_keys=False))
-    if story:
-        (folder / STORY).write_text(f"{story}\n")
-    for kept in archived(data, job.namespace, job.name):
+    if description:
+        (folder / DESCRIPTION).write_text(f"{description}\n")
+    for kept in find_archived(data, job.namespace, job.name):
         if kept.uid != uid_of(job.manifest):
             continue
         for log, name in _named(kept.logs):
@@ -88,12 +88,12 @@ def _named(logs: Sequence[ArchivedLog]) -> Iterator[tuple[ArchivedLog, str]]:
 
 def _write_log(source: Path, target: Path) -> None:
     """The lines as the program wrote them, of progress bars the last state."""
-    trail, words, rest = LogTrail(source), Wording(), b""
-    trail.begin(None)
+    trail, words, rest = LogTrail(source), LogFormatter(), b""
+    trail.seek_tail(None)
     try:
         with target.open("wb") as file:
             while records := trail.read():
-                *lines, rest = (rest + words.put(records)).split(b"\n")
+                *lines, rest = (rest + words.format(records)).split(b"\n")
                 file.writelines(_last_state(line) + b"\n" for line in lines)
             if rest:
                 file.write(_last_state(rest) + b"\n")

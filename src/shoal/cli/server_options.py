@@ -28,17 +28,17 @@ def option_of(prefix: str) -> Option:
     return option
 
 
-def kubeconfig_options(words: str = CLUSTER) -> Callable[[Command], Command]:
-    """--kubeconfig, described by `words`, and --context."""
+def kubeconfig_options(help_text: str = CLUSTER) -> Callable[[Command], Command]:
+    """--kubeconfig, described by `help_text`, and --context."""
 
     def decorate(command: Command) -> Command:
         command = click.option("--context", default="", metavar="NAME", help="Context of the kubeconfig.")(command)
-        return click.option("--kubeconfig", type=click.Path(dir_okay=False, path_type=Path), help=words)(command)
+        return click.option("--kubeconfig", type=click.Path(dir_okay=False, path_type=Path), help=help_text)(command)
 
     return decorate
 
 
-def turn_options(option: Option) -> Callable[[Command], Command]:
+def leader_election_options(option: Option) -> Callable[[Command], Command]:
     """How replicas take turns."""
 
     def decorate(command: Any) -> Any:
@@ -61,11 +61,11 @@ def log_option(option: Option) -> Callable[[Any], Any]:
     )  # fmt: skip
 
 
-def listening(option: Option, name: str, default: str, what: str) -> Callable[[Any], Any]:
+def address_option(option: Option, name: str, default: str, what: str) -> Callable[[Any], Any]:
     """Where a program serves its pages; `option` makes it."""
-    said = f"{what}; `off` for none."
+    help_text = f"{what}; `off` for none."
     made: Callable[[Any], Any] = option(
-        name, default=default, show_default=True, callback=_address, metavar="HOST:PORT", help=said
+        name, default=default, show_default=True, callback=_address, metavar="HOST:PORT", help=help_text
     )
     return made
 
@@ -81,11 +81,11 @@ def _address(_: click.Context, __: click.Parameter, text: str) -> Any:
         raise click.BadParameter(f"{wrong}; `off` for none") from None
 
 
-def serving(work: Coroutine[Any, Any, None]) -> None:
+def run_server(work: Coroutine[Any, Any, None]) -> None:
     """Run a program of the cluster until it is stopped; what keeps it from working ends it with a sentence."""
     import asyncio
 
-    from shoal.cli.context import ended, sentence_of
+    from shoal.cli.context import format_api_error, format_error
     from shoal.cluster.client import OutcomeUnknown
     from shoal.controller_runtime.crd_installer import CrdUnusable
     from shoal.controller_runtime.health import ListenError
@@ -97,6 +97,6 @@ def serving(work: Coroutine[Any, Any, None]) -> None:
     try:
         asyncio.run(work)
     except (PreflightError, CrdUnusable, ListenError, OutcomeUnknown, OSError) as problem:
-        raise click.ClickException(ended(problem)) from None
+        raise click.ClickException(format_error(problem)) from None
     except ApiError as refused:
-        raise click.ClickException(ended(sentence_of(refused))) from None
+        raise click.ClickException(format_error(format_api_error(refused))) from None

@@ -12,7 +12,7 @@ import signal
 from typing import Any, TextIO
 
 
-class HangupProof:
+class HangupSafeStream:
     """A text stream that writes to nowhere once its terminal is gone; in all else the stream itself."""
 
     def __init__(self, stream: TextIO) -> None:
@@ -22,16 +22,16 @@ class HangupProof:
         try:
             return self._stream.write(text)
         except OSError as refused:
-            self._part(refused)
+            self._redirect_to_null(refused)
             return len(text)
 
     def flush(self) -> None:
         try:
             self._stream.flush()
         except OSError as refused:
-            self._part(refused)
+            self._redirect_to_null(refused)
 
-    def _part(self, refused: OSError) -> None:
+    def _redirect_to_null(self, refused: OSError) -> None:
         if refused.errno != errno.EIO:
             raise refused
         nowhere = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
@@ -43,6 +43,6 @@ class HangupProof:
         return getattr(self._stream, name)
 
 
-def ending_signals() -> list[signal.Signals]:
+def termination_signals() -> list[signal.Signals]:
     """What asks a command to end, beside Ctrl-C; not what somebody has it ignore, as nohup does with a hangup."""
     return [each for each in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(each) is not signal.SIG_IGN]

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Protocol
 
 import click
 
-from shoal.cli.context import sentence_of
-from shoal.cli.job_lookup import Found
+from shoal.cli.context import format_api_error
+from shoal.cli.job_lookup import FoundJob
 from shoal.cli.manifest_files import Manifest
 from shoal.cluster.client import Cluster
 
@@ -21,33 +21,33 @@ if TYPE_CHECKING:
 _MISTAKEN = (400, 422)  # what an API server says to an object that is wrong
 
 
-class Discovering(Cluster, Protocol):
+class DiscoveringCluster(Cluster, Protocol):
     """A cluster that can be asked what it serves."""
 
     async def find_kind(self, api_version: str, kind: str) -> Kind | None: ...
 
 
 async def submit(
-    cluster: Discovering,
+    cluster: DiscoveringCluster,
     manifests: Sequence[Manifest],
     namespace: str,
     *,
     dry_run: bool = False,
     on_stored: Callable[[Obj], None] = lambda _: None,
-) -> list[tuple[Obj, Found | None]]:
+) -> list[tuple[Obj, FoundJob | None]]:
     """Each object as the cluster stored it, with its language where it is a job. Stops at the first refusal, which
     lists what `shoal validate` lists. What is stored and probably not meant is told on standard error."""
-    from shoal.cli.lint import remarks, unknown_fields, unreadable
+    from shoal.cli.lint import lint_warnings, undecodable, unknown_fields
     from shoal.dialects import dialect_of
     from shoal.kube.errors import ApiError
 
-    made: list[tuple[Obj, Found | None]] = []
+    made: list[tuple[Obj, FoundJob | None]] = []
     kinds = [await _kind_of(cluster, manifest) for manifest in manifests]
     for manifest in manifests:
         dialect = dialect_of(manifest.api_version, manifest.kind)
         if dialect is None:
             continue
-        if unreadable(dialect.kind, manifest.obj) or unknown_fields(remarks(manifest, dialect.kind)):
+        if undecodable(dialect.kind, manifest.obj) or unknown_fields(lint_warnings(manifest, dialect.kind)):
             raise click.ClickException(_listed(manifest))
     for manifest, kind in zip(manifests, kinds, strict=True):
         dialect = dialect_of(manifest.api_version, manifest.kind)
@@ -55,19 +55,19 @@ async def submit(
             stored = await _send(cluster, manifest, kind, namespace, is_job=dialect is not None, dry_run=dry_run)
         except ApiError as refused:
             raise click.ClickException(_explained(refused, manifest)) from None
-        for remark in remarks(manifest, dialect.kind) if dialect is not None else ():
+        for remark in lint_warnings(manifest, dialect.kind) if dialect is not None else ():
             click.echo(f"{manifest.where}: warning: {remark}", err=True)
         on_stored(stored)
-        made.append((stored, Found(stored, dialect) if dialect is not None else None))
+        made.append((stored, FoundJob(stored, dialect) if dialect is not None else None))
     return made
 
 
 def _listed(manifest: Manifest, refused: ApiError | None = None) -> str:
     """Everything that is wrong with it, in the words of `shoal validate`, and what this cluster alone knows."""
-    from shoal.cli.offline_validation import judge, judge_room, told
+    from shoal.cli.offline_validation import format_result, make_machinery, validate
 
-    verdict = judge(judge_room(), manifest)
-    return "\n".join(told(manifest, verdict.with_more(refused.causes if refused is not None else ())))
+    verdict = validate(make_machinery(), manifest)
+    return "\n".join(format_result(manifest, verdict.with_more(refused.causes if refused is not None else ())))
 
 
 async def _send(
@@ -85,18 +85,18 @@ async def _send(
     )  # fmt: skip
 
 
-async def _kind_of(cluster: Discovering, manifest: Manifest) -> Kind:
-    from shoal.cli.lint import hint
+async def _kind_of(cluster: DiscoveringCluster, manifest: Manifest) -> Kind:
+    from shoal.cli.lint import kind_hint
     from shoal.dialects import dialect_of, dialects
 
     found = await cluster.find_kind(manifest.api_version, manifest.kind)
     if found is not None:
         return found
     is_ours = dialect_of(manifest.api_version, manifest.kind) is not None
-    meant = hint(manifest, (dialect.kind for dialect in dialects())) or "."
-    way_out = ". `shoal install` teaches it, and brings the operator that runs such jobs." if is_ours else meant
+    meant = kind_hint(manifest, (dialect.kind for dialect in dialects())) or "."
+    hint = ". `shoal install` teaches it, and brings the operator that runs such jobs." if is_ours else meant
     raise click.ClickException(
-        f"{manifest.where}: this cluster knows no kind {manifest.kind} in {manifest.api_version}{way_out}"
+        f"{manifest.where}: this cluster knows no kind {manifest.kind} in {manifest.api_version}{hint}"
     )
 
 
@@ -105,8 +105,8 @@ def _explained(refused: ApiError, manifest: Manifest) -> str:
 
     if refused.reason == "AlreadyExists":
         name = (manifest.obj.get("metadata") or {}).get("name")
-        way_out = f"Delete it with `shoal delete {name}`, or give this one another name."
-        return f"{manifest.where}: there is a {manifest} already. {way_out}"
+        hint = f"Delete it with `shoal delete {name}`, or give this one another name."
+        return f"{manifest.where}: there is a {manifest} already. {hint}"
     if refused.code in _MISTAKEN and dialect_of(manifest.api_version, manifest.kind) is not None:
         return _listed(manifest, refused)
-    return f"{manifest.where}: {sentence_of(refused)}"
+    return f"{manifest.where}: {format_api_error(refused)}"

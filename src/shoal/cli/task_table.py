@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from shoal.cli.job_lookup import Found
-from shoal.cli.job_table import counted, tasks_of
-from shoal.cli.reasons import why_taken, why_waiting, word_with
+from shoal.cli.job_lookup import FoundJob
+from shoal.cli.job_table import format_counts, tasks_of
+from shoal.cli.reasons import status_with_reason, why_name_taken, why_waiting
 from shoal.engine import JobState, ObservedPod, PodPhase, TaskRef
 from shoal.engine.state import format_tasks
 from shoal.kube.objects import Obj, name_of, uid_of
@@ -27,39 +27,39 @@ _URGENT = ("failed", "waiting", "out of reach")
 _Row = tuple[str, list[str]]  # a name and what is said of it
 
 
-def members(found: Found, state: JobState, pods: list[Obj]) -> Iterator[str]:
+def task_lines(found: FoundJob, state: JobState, pods: list[Obj]) -> Iterator[str]:
     """The lines; of a job whose pods have names of their own and are gone, what the ledger counts."""
     if (counts := found.counts) is not None:
-        yield f"{counted(counts)}."
+        yield f"{format_counts(counts)}."
     rows = list(_by_pods(found, sorted(pods, key=_age))) or list(_by_tasks(found, state, pods))
-    lines = [(name, ", ".join(word for word in words if word)) for name, words in rows]
-    shown = sorted(grouped(lines), key=lambda line: urgency(line[1]))
+    lines = [(name, ", ".join(status for status in cells if status)) for name, cells in rows]
+    shown = sorted(group_lines(lines), key=lambda line: status_rank(line[1]))
     width = max((len(name) for name, _ in shown), default=0)
     for name, text in shown:
         yield f"{name.ljust(width)}  {text}"
 
 
-def urgency(text: str) -> int:
+def status_rank(text: str) -> int:
     """Where a line about tasks stands in a table: failed ones, then waiting ones, then all others."""
-    return next((rank for rank, word in enumerate(_URGENT) if text.startswith(word)), len(_URGENT))
+    return next((rank for rank, status in enumerate(_URGENT) if text.startswith(status)), len(_URGENT))
 
 
-def grouped(lines: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+def group_lines(lines: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
     """Tasks that wait for the same reason as one line: `worker-0..7`, in the place of the first of them."""
-    members: dict[tuple[str, str], list[str]] = {}
+    task_lines: dict[tuple[str, str], list[str]] = {}
     for name, text in lines:
         role, _, index = name.rpartition("-")
         is_task = bool(role) and index.isdecimal() and text.startswith("waiting,")
-        members.setdefault((role if is_task else name, text), []).append(name)
-    return [(_named_together(names), text) for (_, text), names in members.items()]
+        task_lines.setdefault((role if is_task else name, text), []).append(name)
+    return [(_index_range(names), text) for (_, text), names in task_lines.items()]
 
 
-def grouped_tasks(names: Iterable[str]) -> list[tuple[str, str]]:
+def group_tasks(names: Iterable[str]) -> list[tuple[str, str]]:
     """Tasks by role, as `format_tasks` lists them."""
-    return grouped((name, "waiting,") for name in names)
+    return group_lines((name, "waiting,") for name in names)
 
 
-def _named_together(names: list[str]) -> str:
+def _index_range(names: list[str]) -> str:
     if len(names) == 1:
         return names[0]
     role = names[0].rpartition("-")[0]
@@ -71,7 +71,7 @@ def _age(pod: Obj) -> tuple[str, str]:
     return str(pod["metadata"].get("creationTimestamp")), name_of(pod)
 
 
-def bodies_of(found: Found, pods: list[Obj]) -> Iterator[tuple[Obj, ObservedPod]]:
+def observed_pods(found: FoundJob, pods: list[Obj]) -> Iterator[tuple[Obj, ObservedPod]]:
     """Pods in places of the job; one that is not owned is another's, and has the name."""
     for pod in pods:
         body = found.dialect.observe_pod(pod, found.manifest)
@@ -79,42 +79,42 @@ def bodies_of(found: Found, pods: list[Obj]) -> Iterator[tuple[Obj, ObservedPod]
             yield pod, body
 
 
-def _by_pods(found: Found, pods: list[Obj]) -> Iterator[_Row]:
+def _by_pods(found: FoundJob, pods: list[Obj]) -> Iterator[_Row]:
     called = found.dialect.display_name
     if called is None:
         return
-    for pod, body in bodies_of(found, pods):
+    for pod, body in observed_pods(found, pods):
         name = called(pod, found.manifest)
         if not name or not body.owned:
             continue
         why = "" if body.is_finished else why_waiting(pod)
         plain = "ending" if body.leaving and not body.is_finished else _PHASES[body.phase]
-        word = word_with(plain, why)
+        status = status_with_reason(plain, why)
         code = next((each.code for each in body.containers if each.code), 0) if body.phase is PodPhase.FAILED else 0
-        yield name, [_with_code(word, code), why if word == "waiting" else "", _place(plain, body.node)]
+        yield name, [_with_code(status, code), why if status == "waiting" else "", _place(plain, body.node)]
 
 
-def _by_tasks(found: Found, state: JobState, pods: list[Obj]) -> Iterator[_Row]:
+def _by_tasks(found: FoundJob, state: JobState, pods: list[Obj]) -> Iterator[_Row]:
     own, whys = dict[str, Obj](), dict[str, str]()
-    for pod, body in bodies_of(found, pods):
+    for pod, body in observed_pods(found, pods):
         name = str(TaskRef(body.role, body.index or 0))
-        whys[name] = why_waiting(pod) if body.owned else why_taken(pod)
+        whys[name] = why_waiting(pod) if body.owned else why_name_taken(pod)
         if body.owned:
             own[name] = pod
     for view in tasks_of(state):
-        its = own.get(view.name)
-        is_its = its is not None and view.pod_uid in (None, uid_of(its))
-        why = whys.get(view.name, "") if is_its or its is None else ""
-        word = word_with(view.word, why)
-        often = f"retried {view.retries} times" if view.retries > 1 else "retried once" if view.retries else ""
-        node = view.node or (its["spec"].get("nodeName") if its is not None else "") or ""
-        because = why if word == "waiting" else ""
-        yield view.name, [_with_code(word, view.code), often, because, _place(view.word, node)]
+        own_pod = own.get(view.name)
+        is_current = own_pod is not None and view.pod_uid in (None, uid_of(own_pod))
+        why = whys.get(view.name, "") if is_current or own_pod is None else ""
+        status = status_with_reason(view.status, why)
+        retried = f"retried {view.retries} times" if view.retries > 1 else "retried once" if view.retries else ""
+        node = view.node or (own_pod["spec"].get("nodeName") if own_pod is not None else "") or ""
+        reason = why if status == "waiting" else ""
+        yield view.name, [_with_code(status, view.code), retried, reason, _place(view.status, node)]
 
 
-def _with_code(word: str, code: int | None) -> str:
-    return f"{word} (code {code})" if code else word
+def _with_code(status: str, code: int | None) -> str:
+    return f"{status} (code {code})" if code else status
 
 
-def _place(word: str, node: str) -> str:
-    return f"on {node}" if node and word not in _NOT_PLACED else ""
+def _place(status: str, node: str) -> str:
+    return f"on {node}" if node and status not in _NOT_PLACED else ""

@@ -85,8 +85,8 @@ def check_foreign_crd(found: Obj, ours: Obj, status: Obj | None = None) -> CrdSt
     version = next((each for each in found["spec"]["versions"] if each["name"] == our_version["name"]), None)
     if version is None or not version.get("served"):
         raise CrdUnusable(
-            f"the definition {name} in this cluster was made by somebody else and does not serve {our_version['name']}. "
-            f"Remove it, or take its language out of --dialects"
+            f"the definition {name} in this cluster was made by somebody else and does not serve "
+            f"{our_version['name']}. Remove it, or take its language out of --dialects"
         )
     has_status = "status" in (version.get("subresources") or {})
     schema = at_path(version, "schema", "openAPIV3Schema", default={})

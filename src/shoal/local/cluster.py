@@ -40,35 +40,35 @@ from shoal.kube.errors import ApiError
 from shoal.kube.kinds import NODE, POD, SERVICE
 from shoal.kube.objects import Obj, at_path, name_of
 from shoal.local import loopback_ranges
-from shoal.local.data_dir import ESSENTIAL, DataFolder, Running
+from shoal.local.data_dir import ESSENTIAL, ClusterInfo, DataFolder
 from shoal.local.embedded_controllers import standard_loops
-from shoal.local.pod_api_endpoint import automounts, certificate_for_pods, publish_service, served_to_pods
+from shoal.local.pod_api_endpoint import automounts, certificate_for_pods, publish_service, serve_to_pods
 from shoal.logs import Logger
 from shoal.node.agent import Agent
 from shoal.node.api_access import ApiAccess
 from shoal.node.config import NodeConfig, split
 from shoal.node.images import Images
-from shoal.node.log_archive import Budget, LogArchive
-from shoal.node.node_object import measure
+from shoal.node.log_archive import ArchiveBudget, LogArchive
+from shoal.node.node_object import detect_machine
 from shoal.node.projects import Projects
 from shoal.node.sandbox import syscalls
 from shoal.node.sandbox.interface import Network
-from shoal.node.sandbox.sandbox_manager import Keepers
-from shoal.node.service_account_tokens import Accounts
-from shoal.node.shared_state import Host
+from shoal.node.sandbox.sandbox_manager import SandboxManager
+from shoal.node.service_account_tokens import TokenManager
+from shoal.node.shared_state import SharedState
 from shoal.operator.embedded import JobReconciler, job_reconcilers, prepare
 from shoal.scheduler.admission import admit
-from shoal.scheduler.planner.gang_types import PlannerSettings as Placing
+from shoal.scheduler.planner.gang_types import PlannerSettings as PlannerSettings
 from shoal.scheduler.queue_controller import ensure_default_queues
 
 log = Logger(__name__)
 
 KUBECONFIG_IN_PODS = "SHOAL_KUBECONFIG"
-LONGEST_NODE_NAME = 60  # a label has 63 letters, and `-63` is the last of 64 nodes
+MAX_NODE_NAME_LENGTH = 60  # a label has 63 letters, and `-63` is the last of 64 nodes
 
 
 @dataclass(frozen=True, slots=True)
-class HostConfig:
+class ClusterConfig:
     """What a cluster on this machine is told."""
 
     nodes: int | None = None  # None: as many as the last time, else one
@@ -80,8 +80,8 @@ class HostConfig:
     certificate: Certificate | None = None  # None: one of our own
     images: Images = field(default_factory=Images)
     dialects: Mapping[str, Any] = field(default_factory=dict)  # settings of job languages, by name
-    scheduler: Placing | None = None  # None: as the planner has it
-    logs: Budget = field(default_factory=Budget)  # of pods that are gone
+    scheduler: PlannerSettings | None = None  # None: as the planner has it
+    logs: ArchiveBudget = field(default_factory=ArchiveBudget)  # of pods that are gone
     on_job_loop: Callable[[JobReconciler], None] = lambda _: None  # hears of every loop that begins; for onlookers
 
     def shown(self) -> dict[str, Any]:
@@ -91,7 +91,7 @@ class HostConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class Hosted:
+class RunningCluster:
     """A cluster that answers."""
 
     url: str
@@ -102,9 +102,9 @@ class Hosted:
     metrics: Metrics
     broken: asyncio.Future[Any]  # fails as soon as a part of the cluster does
 
-    async def unless_broken(self, *awaited: Coroutine[Any, Any, Any]) -> None:
+    async def wait_or_raise(self, *awaited: Coroutine[Any, Any, Any]) -> None:
         """Wait for all of `awaited`, or raise what broke a part of the cluster meanwhile."""
-        await _unless(self.broken, *awaited)
+        await _wait_or_raise(self.broken, *awaited)
 
     def pods(self) -> list[Obj]:
         """All there are."""
@@ -115,7 +115,7 @@ class Hosted:
         await asyncio.gather(*(agent.shut_down() for agent in self.agents))
 
 
-class NodesWouldBeLost(Exception):
+class NodesInUse(Exception):
     """The cluster was split another way before, and pods live on nodes that would be no more."""
 
 
@@ -129,45 +129,45 @@ class FolderRemoved(Exception):
 
 async def host(
     data: DataFolder,
-    config: HostConfig,
+    config: ClusterConfig,
     *,
-    on_ready: Callable[[Hosted], None],
+    on_ready: Callable[[RunningCluster], None],
     on_stop: Callable[[], None] = lambda: None,
 ) -> bool:
     """Run until SIGTERM or SIGINT, then stop the pods' processes; a second SIGINT leaves them to the next start.
     Whether they were all stopped."""
-    stop, hurry = _signalled()
-    async with _interrupted_by(stop) as start, running(data, config) as hosted, _while_there_is(data):
+    stop, force = _handle_signals()
+    async with _cancelled_by(stop) as start, start_cluster(data, config) as hosted, _watch_folder(data):
         start.cancel()  # from here on the body itself waits for the signal
         log.info("cluster is up", url=hosted.url, nodes=len(hosted.nodes), network=str(hosted.network))
         on_ready(hosted)
-        await hosted.unless_broken(stop.wait())
+        await hosted.wait_or_raise(stop.wait())
         log.info("cluster stops")
         on_stop()
-        await _unless(asyncio.ensure_future(hurry.wait()), hosted.stop_pods())
-    log.info("cluster has stopped", left_pods_running=hurry.is_set())
-    return not hurry.is_set()
+        await _wait_or_raise(asyncio.ensure_future(force.wait()), hosted.stop_pods())
+    log.info("cluster has stopped", left_pods_running=force.is_set())
+    return not force.is_set()
 
 
 @asynccontextmanager
-async def running(data: DataFolder, config: HostConfig) -> AsyncIterator[Hosted]:
+async def start_cluster(data: DataFolder, config: ClusterConfig) -> AsyncIterator[RunningCluster]:
     """A whole cluster, from the moment it answers; it ends with the body. The pods' processes do not."""
     metrics = Metrics(CollectorRegistry())
-    meanwhile = asyncio.create_task(asyncio.to_thread(_certificate, data, config))  # takes as long as step 1
-    sandboxes = await Keepers.open(  # 1. where pods can live
+    certificate_task = asyncio.create_task(asyncio.to_thread(_certificate, data, config))  # takes as long as step 1
+    sandboxes = await SandboxManager.open(  # 1. where pods can live
         data.sandboxes, network=config.network, pids_limit=config.pod_pids_limit
     )
     try:
         async with (
-            _stored(data, sandboxes.network) as (cluster, pod_range, services),  # 2. the store, and the API to it
-            _served(data, config, cluster, metrics, await meanwhile) as server,
-            _nodes_share(data, config, cluster, sandboxes, services, server, await meanwhile) as shared,
+            _open_store(data, sandboxes.network) as (cluster, pod_range, services),  # 2. the store, and the API to it
+            _serve_api(data, config, cluster, metrics, await certificate_task) as server,
+            _make_shared_state(data, config, cluster, sandboxes, services, server, await certificate_task) as shared,
         ):
             await prepare(cluster)  # 3. the kinds of jobs, and the queues they enter
             admit(cluster.machinery)
             await ensure_default_queues(cluster)
-            nodes = _nodes(data, config, await _known_nodes(cluster), pod_range)
-            await _forget_other_nodes(cluster, {node.name for node in nodes})
+            nodes = _node_configs(data, config, await _known_nodes(cluster), pod_range)
+            await _delete_other_nodes(cluster, {node.name for node in nodes})
             agents = [Agent(cluster, sandboxes, node, host=shared) for node in nodes]
             cluster.nodes.update({agent.config.name: agent for agent in agents})
             clock = SystemClock()
@@ -179,17 +179,19 @@ async def running(data: DataFolder, config: HostConfig) -> AsyncIterator[Hosted]
                 cluster, clock=clock, metrics=metrics, settings=config.dialects, on_made=config.on_job_loop
             )
             parts = (run_all(loops), shared.run(), *(agent.run() for agent in agents))
-            async with _all_running(*parts) as broken:  # 4. loops, nodes
-                with _refused_write(cluster.machinery.store) as refused:
-                    await _unless(broken, _unless(refused, *(agent.ready.wait() for agent in agents)))
-                data.announce(Running(os.getpid(), server.url, time.time(), config.shown()))
-                yield Hosted(server.url, sandboxes.network, tuple(nodes), cluster, tuple(agents), metrics, broken)
+            async with _run_together(*parts) as broken:  # 4. loops, nodes
+                with _first_refused_write(cluster.machinery.store) as refused:
+                    await _wait_or_raise(broken, _wait_or_raise(refused, *(agent.ready.wait() for agent in agents)))
+                data.write_info(ClusterInfo(os.getpid(), server.url, time.time(), config.shown()))
+                yield RunningCluster(
+                    server.url, sandboxes.network, tuple(nodes), cluster, tuple(agents), metrics, broken
+                )
     finally:
         await sandboxes.close()
 
 
 @asynccontextmanager
-async def _stored(data: DataFolder, network: Network) -> AsyncIterator[tuple[EmbeddedCluster, str, IPv4Network]]:
+async def _open_store(data: DataFolder, network: Network) -> AsyncIterator[tuple[EmbeddedCluster, str, IPv4Network]]:
     """What the cluster knew, the range of its pods' addresses, '' for the usual one, and that of its Services, which
     the pods' network can reach."""
     with ExitStack() as held:
@@ -197,7 +199,7 @@ async def _stored(data: DataFolder, network: Network) -> AsyncIterator[tuple[Emb
         if network is not Network.ISOLATED:
             is_new = not data.store.exists()
             ranges = held.enter_context(
-                loopback_ranges.taken(data.loopback, is_new=is_new, addresses=lambda: _addresses(data.store))
+                loopback_ranges.reserved_ranges(data.loopback, is_new=is_new, addresses=lambda: _addresses(data.store))
             )
             settings, pod_range = ClusterSettings(service_network=ranges.services), ranges.pods
         try:
@@ -219,7 +221,7 @@ def _unwritable(error: OSError) -> StoreBroken:
 
 
 @contextmanager
-def _refused_write(store: Store) -> Iterator[asyncio.Future[None]]:
+def _first_refused_write(store: Store) -> Iterator[asyncio.Future[None]]:
     """A future that fails with the first write the disk refuses. Nodes retry their registration for as long as it
     takes, so a start on a full disk would wait for them for ever."""
     refused: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -244,19 +246,19 @@ def _addresses(store: Path) -> list[str]:
         return services + [str(at_path(each.obj(), "status", "podIP")) for each in known.list(POD).items]
 
 
-def _certificate(data: DataFolder, config: HostConfig) -> Certificate:
+def _certificate(data: DataFolder, config: ClusterConfig) -> Certificate:
     """And every job language, loaded: there is time for it while another process sees what this machine allows."""
     dialects()
     return config.certificate or ensure(data.certificates, config.host)
 
 
 @asynccontextmanager
-async def _served(
-    data: DataFolder, config: HostConfig, cluster: EmbeddedCluster, metrics: Metrics, certificate: Certificate
+async def _serve_api(
+    data: DataFolder, config: ClusterConfig, cluster: EmbeddedCluster, metrics: Metrics, certificate: Certificate
 ) -> AsyncIterator[Server]:
     token = data.token()
     app = build_application(cluster, token=token, signer=TokenSigner(token), metrics=metrics.exposition)
-    server = await _listening(data, config, app, certificate)
+    server = await _start_server(data, config, app, certificate)
     context = f"shoal-{data.name}"
     try:
         kubeconfig_file.write(
@@ -268,27 +270,27 @@ async def _served(
 
 
 @asynccontextmanager
-async def _nodes_share(
+async def _make_shared_state(
     data: DataFolder,
-    config: HostConfig,
+    config: ClusterConfig,
     cluster: EmbeddedCluster,
-    sandboxes: Keepers,
+    sandboxes: SandboxManager,
     services: IPv4Network,
     server: Server,
-    servers_own: Certificate,
-) -> AsyncIterator[Host]:
+    server_certificate: Certificate,
+) -> AsyncIterator[SharedState]:
     """What all nodes share, while pods can reach the API."""
     signer = TokenSigner(data.token())
     address = await publish_service(cluster, services)
     certificate = await asyncio.to_thread(certificate_for_pods, data.certificates, address)
-    async with served_to_pods(cluster, signer, certificate) as api:
+    async with serve_to_pods(cluster, signer, certificate) as api:
         # Pods on the machine's network reach the server itself, whose port outlives a restart.
-        authority = b"\n".join((certificate.authority(), servers_own.authority()))
+        authority = b"\n".join((certificate.authority(), server_certificate.authority()))
         is_isolated = sandboxes.network is Network.ISOLATED
-        yield Host(
+        yield SharedState(
             cluster,
             sandboxes,
-            accounts=Accounts(cluster, signer=signer),
+            token_manager=TokenManager(cluster, signer=signer),
             api=api,
             api_access=ApiAccess(
                 authority.decode(), (config.host, server.port) if is_isolated else None, partial(automounts, cluster)
@@ -298,7 +300,7 @@ async def _nodes_share(
         )
 
 
-async def _listening(data: DataFolder, config: HostConfig, app: Application, certificate: Certificate) -> Server:
+async def _start_server(data: DataFolder, config: ClusterConfig, app: Application, certificate: Certificate) -> Server:
     """On the port asked for; else on the last one, so that kubeconfigs handed out keep working; else on any."""
     last = 0 if config.port else data.last_port()
     server = Server(app, config.host, config.port or last, ssl=certificate.context())
@@ -312,9 +314,9 @@ async def _listening(data: DataFolder, config: HostConfig, app: Application, cer
     return server
 
 
-def _nodes(data: DataFolder, config: HostConfig, known: list[str], pod_range: str) -> list[NodeConfig]:
+def _node_configs(data: DataFolder, config: ClusterConfig, known: list[str], pod_range: str) -> list[NodeConfig]:
     """As many as were asked for, else as before; under their old names, whatever the machine is called by now."""
-    machine = measure(data.path, host_ip=own_address())
+    machine = detect_machine(data.path, host_ip=own_address())
     count = config.nodes or len(known) or 1
     name = node_name(machine.hostname) if count != len(known) else known[0] if count == 1 else known[0][: -len("-0")]
     # Whoever asks in a pod which cluster it is in finds this one; it answers where the pod's network reaches it.
@@ -341,18 +343,18 @@ def own_address() -> str:
 
 def node_name(hostname: str) -> str:
     """The machine's name as a label can have it, with room for the number of a node."""
-    return re.sub(r"[^a-z0-9-]+", "-", hostname.lower())[:LONGEST_NODE_NAME].strip("-") or "node"
+    return re.sub(r"[^a-z0-9-]+", "-", hostname.lower())[:MAX_NODE_NAME_LENGTH].strip("-") or "node"
 
 
 @asynccontextmanager
-async def _interrupted_by(stop: asyncio.Event) -> AsyncIterator[asyncio.Future[None]]:
+async def _cancelled_by(stop: asyncio.Event) -> AsyncIterator[asyncio.Future[None]]:
     """End the body with StartInterrupted when `stop` is set, until the future is cancelled."""
-    body = asyncio.current_task()
-    assert body is not None
+    task = asyncio.current_task()
+    assert task is not None
 
     async def interrupt() -> None:
         await stop.wait()
-        body.cancel()
+        task.cancel()
 
     start = asyncio.ensure_future(interrupt())
     try:
@@ -360,35 +362,35 @@ async def _interrupted_by(stop: asyncio.Event) -> AsyncIterator[asyncio.Future[N
     except asyncio.CancelledError:
         if not start.done() or start.cancelled():
             raise
-        body.uncancel()
+        task.uncancel()
         raise StartInterrupted("stopped before the cluster was up.") from None
     finally:
         start.cancel()
 
 
 @asynccontextmanager
-async def _while_there_is(data: DataFolder) -> AsyncIterator[None]:
+async def _watch_folder(data: DataFolder) -> AsyncIterator[None]:
     """End the body with FolderRemoved when the kernel tells that something essential in the folder was deleted, as
     `rm -r` does. The pods' keepers hear of it in the same way, and end their pods."""
-    body = asyncio.current_task()
-    assert body is not None
+    task = asyncio.current_task()
+    assert task is not None
     deletions = syscalls.watch_deletions(str(data.path))
     is_removed = False
 
-    def hear() -> None:
+    def on_deletion() -> None:
         nonlocal is_removed
-        if not is_removed and ESSENTIAL & set(syscalls.deleted(deletions)):
+        if not is_removed and ESSENTIAL & set(syscalls.read_deletions(deletions)):
             is_removed = True
             log.warning("the cluster's folder was removed: stopping", folder=str(data.path))
-            body.cancel()
+            task.cancel()
 
-    asyncio.get_running_loop().add_reader(deletions, hear)
+    asyncio.get_running_loop().add_reader(deletions, on_deletion)
     try:
         yield
     except asyncio.CancelledError:
         if not is_removed:
             raise
-        body.uncancel()
+        task.uncancel()
         raise FolderRemoved(
             f"{data.path} was removed while its cluster ran. The cluster has stopped, and its pods with it."
         ) from None
@@ -401,16 +403,16 @@ async def _known_nodes(cluster: EmbeddedCluster) -> list[str]:
     return sorted((name_of(node) for node in (await cluster.list(NODE)).items), key=lambda name: (len(name), name))
 
 
-async def _forget_other_nodes(cluster: EmbeddedCluster, ours: set[str]) -> None:
+async def _delete_other_nodes(cluster: EmbeddedCluster, ours: set[str]) -> None:
     """Nodes of an earlier start that was split another way; refused while pods live there."""
     others = [name for name in await _known_nodes(cluster) if name not in ours]
     for name in others:
         pods = (await cluster.list(POD, fields=f"spec.nodeName={name}")).items
-        living = [name_of(pod) for pod in pods if at_path(pod, "status", "phase") not in ("Succeeded", "Failed")]
-        if living:
-            shown = ", ".join(sorted(living)[:3]) + (", ..." if len(living) > 3 else "")
-            raise NodesWouldBeLost(
-                f"{len(living)} pods live on node {name} ({shown}), which this number of nodes would do away with. "
+        live_pods = [name_of(pod) for pod in pods if at_path(pod, "status", "phase") not in ("Succeeded", "Failed")]
+        if live_pods:
+            shown = ", ".join(sorted(live_pods)[:3]) + (", ..." if len(live_pods) > 3 else "")
+            raise NodesInUse(
+                f"{len(live_pods)} pods live on node {name} ({shown}), which this number of nodes would do away with. "
                 f"Start without --nodes to go on as before; delete the pods first to split the machine another way."
             )
     for name in others:
@@ -418,7 +420,7 @@ async def _forget_other_nodes(cluster: EmbeddedCluster, ours: set[str]) -> None:
 
 
 @asynccontextmanager
-async def _all_running(*parts: Coroutine[Any, Any, None]) -> AsyncIterator[asyncio.Future[Any]]:
+async def _run_together(*parts: Coroutine[Any, Any, None]) -> AsyncIterator[asyncio.Future[Any]]:
     """The parts run beside the body, and stop when it ends; the future fails as soon as one of them does."""
     together = asyncio.gather(*parts)
     try:
@@ -428,25 +430,25 @@ async def _all_running(*parts: Coroutine[Any, Any, None]) -> AsyncIterator[async
         await asyncio.gather(together, return_exceptions=True)
 
 
-async def _unless(cut: asyncio.Future[Any], *awaited: Coroutine[Any, Any, Any]) -> None:
+async def _wait_or_raise(cut: asyncio.Future[Any], *awaited: Coroutine[Any, Any, Any]) -> None:
     """Wait for all of `awaited`, or for `cut`, whichever is first; what went wrong in it is raised."""
-    hoped = asyncio.ensure_future(asyncio.gather(*awaited))
-    hoped.add_done_callback(lambda each: each.cancelled() or each.exception())  # asyncio logs what nobody retrieves
+    waiting = asyncio.ensure_future(asyncio.gather(*awaited))
+    waiting.add_done_callback(lambda each: each.cancelled() or each.exception())  # asyncio logs what nobody retrieves
     try:
-        await asyncio.wait((cut, hoped), return_when=asyncio.FIRST_COMPLETED)
-        (cut if cut.done() else hoped).result()
+        await asyncio.wait((cut, waiting), return_when=asyncio.FIRST_COMPLETED)
+        (cut if cut.done() else waiting).result()
     finally:
-        hoped.cancel()
+        waiting.cancel()
 
 
-def _signalled() -> tuple[asyncio.Event, asyncio.Event]:
+def _handle_signals() -> tuple[asyncio.Event, asyncio.Event]:
     """Set by the first request to stop, and by an impatient person's second Ctrl-C."""
-    stop, hurry = asyncio.Event(), asyncio.Event()
+    stop, force = asyncio.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGTERM, stop.set)
-    loop.add_signal_handler(signal.SIGINT, lambda: (hurry if stop.is_set() else stop).set())
+    loop.add_signal_handler(signal.SIGINT, lambda: (force if stop.is_set() else stop).set())
     loop.add_signal_handler(signal.SIGUSR2, _log_tasks)
-    return stop, hurry
+    return stop, force
 
 
 def _log_tasks() -> None:

@@ -26,9 +26,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from shoal.kube import names
 from shoal.kube.quantity import BadQuantity, Quantity
-from shoal.node.config_errors import sentences
+from shoal.node.config_errors import error_lines
 from shoal.node.images import Images, ImagesInvalid, read_images
-from shoal.node.log_archive import DEFAULT_DAYS, Budget
+from shoal.node.log_archive import DEFAULT_DAYS, ArchiveBudget
 
 if TYPE_CHECKING:
     from shoal.dialects.dialect import Dialect
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 MEASURED = ("cpu", "memory", "ephemeral-storage", "pods")  # what every node has, under Kubernetes' own names
 
 
-class Logs(BaseModel):
+class LogSettings(BaseModel):
     """How much is kept of the logs of pods that are gone, and how long."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
@@ -53,11 +53,11 @@ class Logs(BaseModel):
         return text
 
     @property
-    def budget(self) -> Budget:
-        return Budget(Quantity.parse(self.keep).value(), self.days)
+    def budget(self) -> ArchiveBudget:
+        return ArchiveBudget(Quantity.parse(self.keep).value(), self.days)
 
 
-class Settings(BaseModel):
+class ClusterSettings(BaseModel):
     """What the file may say, apart from `images`, `dialects` and `scheduler`, which others read."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
@@ -73,7 +73,7 @@ class Settings(BaseModel):
     port: int = Field(default=0, ge=0, le=65535, description="a whole number from 0 to 65535; 0 is any free one")
     dialects: dict[str, Any] = Field(default_factory=dict)  # as each language has read its own
     scheduler: Any = None  # the planner's settings; None: its own
-    logs: Logs = Field(default_factory=Logs)
+    logs: LogSettings = Field(default_factory=LogSettings)
 
     @field_validator("capacity", mode="before")
     @classmethod
@@ -90,7 +90,7 @@ class Settings(BaseModel):
 class Config(BaseModel):
     model_config = ConfigDict(arbitrary_types_allowed=True, frozen=True)
 
-    settings: Settings
+    settings: ClusterSettings
     images: Images
 
 
@@ -109,10 +109,10 @@ def wrong_amount(name: str, amount: str) -> str:
     return ""
 
 
-def default_file(beside: Path | None = None) -> Path | None:
+def default_file(job_file: Path | None = None) -> Path | None:
     """./shoal.yaml, else the one beside a job file, else the user's own; None where there is none."""
     base = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
-    folder = () if beside is None else (beside if beside.is_dir() else beside.parent,)
+    folder = () if job_file is None else (job_file if job_file.is_dir() else job_file.parent,)
     candidates = [Path(each) / "shoal.yaml" for each in (Path(), *folder, Path(base) / "shoal")]
     return next((path for path in candidates if path.exists()), None)
 
@@ -120,21 +120,23 @@ def default_file(beside: Path | None = None) -> Path | None:
 def load(path: Path | None) -> Config:
     """The configuration in `path`; without one, the defaults."""
     if path is None:
-        return Config(settings=Settings(), images=Images({}, str(Path("shoal.yaml").absolute()), Path.cwd()))
+        return Config(settings=ClusterSettings(), images=Images({}, str(Path("shoal.yaml").absolute()), Path.cwd()))
     written, mistakes = _read(path)
     images = written.pop("images", None)
-    spoken, unspoken = _languages(written.pop("dialects", None) or {}, path.absolute().parent)
-    mistakes += unspoken
-    placing, misplaced = _placing(written.pop("scheduler", None))
-    mistakes += misplaced
-    kept, miskept = _kept(written.pop("logs", None))
-    mistakes += miskept
-    settings = Settings()
-    said = {key: value for key, value in written.items() if value is not None}
+    dialect_settings, dialect_mistakes = _read_dialects(written.pop("dialects", None) or {}, path.absolute().parent)
+    mistakes += dialect_mistakes
+    scheduler_settings, scheduler_mistakes = _read_scheduler(written.pop("scheduler", None))
+    mistakes += scheduler_mistakes
+    log_settings, log_mistakes = _read_logs(written.pop("logs", None))
+    mistakes += log_mistakes
+    settings = ClusterSettings()
+    given = {key: value for key, value in written.items() if value is not None}
     try:
-        settings = Settings.model_validate({**said, "dialects": spoken, "scheduler": placing, "logs": kept})
+        settings = ClusterSettings.model_validate(
+            {**given, "dialects": dialect_settings, "scheduler": scheduler_settings, "logs": log_settings}
+        )
     except ValidationError as invalid:
-        mistakes += [line.removeprefix(".") for line in sentences(invalid, Settings, also=["images"])]
+        mistakes += [line.removeprefix(".") for line in error_lines(invalid, ClusterSettings, also=["images"])]
     entries = Images()
     try:
         # Pods will name the file, to people who may be anywhere.
@@ -147,22 +149,22 @@ def load(path: Path | None) -> Config:
     return Config(settings=settings, images=entries)
 
 
-def _placing(written: Any) -> tuple[Any, list[str]]:
+def _read_scheduler(written: Any) -> tuple[Any, list[str]]:
     from shoal.local.scheduler_settings import read
 
     return (None, []) if written is None else read(written)
 
 
-def _kept(written: Any) -> tuple[Logs, list[str]]:
+def _read_logs(written: Any) -> tuple[LogSettings, list[str]]:
     if not isinstance(written, dict | None):
-        return Logs(), ["logs: must be a mapping such as {keep: 2Gi, days: 14}"]
+        return LogSettings(), ["logs: must be a mapping such as {keep: 2Gi, days: 14}"]
     try:
-        return Logs.model_validate(written or {}), []
+        return LogSettings.model_validate(written or {}), []
     except ValidationError as invalid:
-        return Logs(), [f"logs{line}" for line in sentences(invalid, Logs)]
+        return LogSettings(), [f"logs{line}" for line in error_lines(invalid, LogSettings)]
 
 
-def _languages(written: Any, base: Path) -> tuple[dict[str, Any], list[str]]:
+def _read_dialects(written: Any, base: Path) -> tuple[dict[str, Any], list[str]]:
     """Settings of job languages, each read by the language itself, and every mistake with its path.
 
     A text in place of a mapping is the name of a file that holds it: people have a frameworkcontroller.yaml already.
@@ -173,35 +175,35 @@ def _languages(written: Any, base: Path) -> tuple[dict[str, Any], list[str]]:
 
     if not isinstance(written, dict):
         return {}, ["dialects: must be a mapping from job languages to their settings"]
-    spoken: dict[str, Any] = {}
+    dialect_settings: dict[str, Any] = {}
     mistakes: list[str] = []
-    for name, said in written.items():
+    for name, given in written.items():
         if name not in NAMES:
             mistakes.append(f"dialects.{name}: there is no such job language; there are: {', '.join(NAMES)}")
             continue
         try:
-            spoken[name] = dialect(name).settings(_settings_in(said, base))
-            _tell_idle(dialect(name), spoken[name], f"dialects.{name}")
+            dialect_settings[name] = dialect(name).settings(_load_settings(given, base))
+            _warn_idle(dialect(name), dialect_settings[name], f"dialects.{name}")
         except SettingsInvalid as invalid:
             mistakes += [f"dialects.{name}.{cause}" for cause in invalid.causes]
         except ValueError as wrong:
             mistakes.append(f"dialects.{name}: {wrong}")
-    return spoken, mistakes
+    return dialect_settings, mistakes
 
 
-def _tell_idle(dialect: Dialect, settings: Any, path: str) -> None:
+def _warn_idle(dialect: Dialect, settings: Any, path: str) -> None:
     for key, why in (dialect.idle_settings(settings) if dialect.idle_settings is not None else {}).items():
         click.echo(f"Warning: {path}.{key} has no effect: {why}.", err=True)
 
 
-def _settings_in(said: Any, base: Path) -> dict[str, Any]:
-    if isinstance(said, str):
-        said, twice = _read(base / Path(said).expanduser())
-        if twice:
-            raise ValueError(", ".join(twice))
-    if not isinstance(said, dict | None):
+def _load_settings(given: Any, base: Path) -> dict[str, Any]:
+    if isinstance(given, str):
+        given, duplicates = _read(base / Path(given).expanduser())
+        if duplicates:
+            raise ValueError(", ".join(duplicates))
+    if not isinstance(given, dict | None):
         raise ValueError("must be a mapping of settings, or the name of a file that holds one")
-    return said or {}
+    return given or {}
 
 
 def _read(path: Path) -> tuple[dict[str, Any], list[str]]:

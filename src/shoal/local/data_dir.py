@@ -53,7 +53,7 @@ data_option = click.option(
 
 
 @dataclass(frozen=True, slots=True)
-class Running:
+class ClusterInfo:
     """What a running cluster says about itself in its folder."""
 
     pid: int
@@ -64,11 +64,11 @@ class Running:
     )
 
 
-class InUse(click.ClickException):
+class FolderLocked(click.ClickException):
     """Another process runs this cluster."""
 
 
-class NotUsable(click.ClickException):
+class FolderUnusable(click.ClickException):
     """The folder cannot be a cluster's, or not ours."""
 
     def __init__(self, folder: Path, refused: OSError) -> None:
@@ -77,7 +77,7 @@ class NotUsable(click.ClickException):
         )
 
 
-class OthersFolder(NotUsable):
+class ForeignFolder(FolderUnusable):
     """The folder, or what decides over the cluster in it, belongs to another user, who could put anything there."""
 
     def __init__(self, path: Path, owner: int) -> None:
@@ -131,21 +131,21 @@ class DataFolder:
         usual = DataFolder(Path(os.environ.get(VARIABLE) or default_folder())).path
         return f"shoal {name}" if self.path == usual else f"shoal {name} --data {shlex.quote(str(self.path))}"
 
-    def kept_pods(self) -> int:
+    def count_sandboxes(self) -> int:
         """How many pods may have processes although no cluster runs: they go on when it is killed."""
         try:
             return sum(entry.is_dir() for entry in os.scandir(self.sandboxes))
         except (FileNotFoundError, NotADirectoryError):
             return 0
 
-    def holds(self, path: Path) -> bool:
+    def has_file(self, path: Path) -> bool:
         """Whether there is `path`, one of ours; somebody else's folder does not say."""
         try:
             path.lstat()
         except (FileNotFoundError, NotADirectoryError):
             return False
         except OSError as refused:
-            raise NotUsable(self.path, refused) from None
+            raise FolderUnusable(self.path, refused) from None
         self.check_owner()
         return True
 
@@ -161,19 +161,19 @@ class DataFolder:
                 )
             self.path.chmod(0o700)
         except OSError as refused:
-            raise NotUsable(self.path, refused) from None
+            raise FolderUnusable(self.path, refused) from None
 
     def check_owner(self) -> None:
         """Refuse a folder, lock, token or store of another user: who owns one of them owns the cluster."""
         if (owner := self.path.stat().st_uid) != os.geteuid():
-            raise OthersFolder(self.path, owner)
+            raise ForeignFolder(self.path, owner)
         for name in (LOCK, TOKEN, STORE):
             try:
                 owner = (self.path / name).lstat().st_uid
             except FileNotFoundError:
                 continue
             if owner != os.geteuid():
-                raise OthersFolder(self.path / name, owner)
+                raise ForeignFolder(self.path / name, owner)
 
     def token(self) -> str:
         """The bearer token, made on first use."""
@@ -188,19 +188,19 @@ class DataFolder:
             return token
 
     @contextmanager
-    def held(self) -> Iterator[None]:
+    def locked(self) -> Iterator[None]:
         """Hold the folder; a cluster that already runs there is named."""
         with self._open_lock() as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                raise InUse(self._in_use()) from None
+                raise FolderLocked(self._in_use()) from None
             file.truncate()
             file.write(str(os.getpid()))
             file.flush()
             yield
 
-    def announce(self, running: Running) -> None:
+    def write_info(self, running: ClusterInfo) -> None:
         """Say where the cluster is reached; valid for as long as the lock is held."""
         draft = self.path / ".running.new"
         draft.write_text(json.dumps(asdict(running)))
@@ -215,29 +215,29 @@ class DataFolder:
 
     def last_port(self) -> int:
         """The port of the last run, so that kubeconfigs handed out keep working; 0 where there was none."""
-        known = self._announced()
+        known = self._read_info()
         return int(known.url.rsplit(":", 1)[1]) if known else 0
 
-    def running(self) -> Running | None:
+    def running(self) -> ClusterInfo | None:
         """The cluster that runs in this folder now, or None."""
-        if not self.holds(self._lock):
+        if not self.has_file(self._lock):
             return None
         with self._open_lock() as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
             except BlockingIOError:
-                return self._current()
+                return self._current_info()
         return None
 
-    def _current(self) -> Running | None:
+    def _current_info(self) -> ClusterInfo | None:
         """What the holder of the lock said about itself; None where it has not yet. Until then the last one's words
         are still there, with a number that may be any process's by now."""
-        known = self._announced()
+        known = self._read_info()
         return known if known is not None and self._lock.read_text() == str(known.pid) else None
 
-    def _announced(self) -> Running | None:
+    def _read_info(self) -> ClusterInfo | None:
         try:
-            return Running(**json.loads((self.path / "running.json").read_text()))
+            return ClusterInfo(**json.loads((self.path / "running.json").read_text()))
         except (FileNotFoundError, ValueError, TypeError):
             return None
 
@@ -245,11 +245,11 @@ class DataFolder:
         try:
             descriptor = os.open(self._lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as refused:
-            raise NotUsable(self.path, refused) from None
+            raise FolderUnusable(self.path, refused) from None
         return os.fdopen(descriptor, "r+")
 
     def _in_use(self) -> str:
-        known = self._current()
+        known = self._current_info()
         where = f" (pid {known.pid}, {known.url})" if known else ""
         stop = self.command("down")
         return f"a cluster already runs in {self.path}{where}. Stop it with `{stop}`, or choose another --data DIR."

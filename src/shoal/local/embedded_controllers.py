@@ -30,7 +30,7 @@ from shoal.scheduler.scheduler import Scheduler
 from shoal.scheduler.scope import SchedulerScope
 from shoal.scheduler.transforms import slim_pod
 
-GATHERING_SECONDS = 0.005  # between two plans for pods that come one after the other
+COALESCE_SECONDS = 0.005  # between two plans for pods that come one after the other
 
 
 def standard_loops(
@@ -55,7 +55,7 @@ def standard_loops(
         *implicit,
         lambda: Scheduler(
             cluster, nodes, pods, scope=scope, settings=settings, metrics=counted,
-            recorder=EventRecorder(cluster, "scheduler", clock=clock), clock=clock, coalesce_seconds=GATHERING_SECONDS,
+            recorder=EventRecorder(cluster, "scheduler", clock=clock), clock=clock, coalesce_seconds=COALESCE_SECONDS,
         ),
         lambda: EndpointSliceController(cluster, pods),
         lambda: PersistentVolumeController(cluster, volumes),

@@ -32,16 +32,16 @@ def serve() -> None:
     """What was loaded stays for good; look seldom from now on."""
     gc.freeze()
     gc.set_threshold(*_THRESHOLDS)
-    trim = _trim_of_the_library()
+    trim = _malloc_trim()
 
-    def give_back(phase: str, told: dict[str, int]) -> None:
-        if trim is not None and phase == "stop" and told["generation"] == 2:
+    def trim_heap(phase: str, info: dict[str, int]) -> None:
+        if trim is not None and phase == "stop" and info["generation"] == 2:
             trim(0)
 
-    gc.callbacks.append(give_back)
+    gc.callbacks.append(trim_heap)
 
 
-def _trim_of_the_library() -> Callable[[int], int] | None:
+def _malloc_trim() -> Callable[[int], int] | None:
     """glibc keeps what was freed between blocks that are in use; other libraries have no such call."""
     try:
         return ctypes.CDLL(None).malloc_trim

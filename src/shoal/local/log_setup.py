@@ -42,16 +42,16 @@ def log_to(path: Path) -> Iterator[None]:
     root = logging.getLogger()
     root.addHandler(handler)
     root.setLevel(logging.INFO)
-    history, told = logging.getLogger("shoal.history"), _history_in(path.with_name(HISTORY))
-    history.addHandler(told)
+    history, history_handler = logging.getLogger("shoal.history"), _history_in(path.with_name(HISTORY))
+    history.addHandler(history_handler)
     history.propagate = False
     logging.getLogger("uvicorn").setLevel(logging.WARNING)  # it would log requests, and with them what people exec
     try:
         yield
     finally:
         history.propagate = True
-        history.removeHandler(told)
-        told.close()
+        history.removeHandler(history_handler)
+        history_handler.close()
         root.removeHandler(handler)
         handler.close()
 

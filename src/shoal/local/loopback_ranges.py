@@ -33,7 +33,7 @@ class Ranges:
     services: IPv4Network
 
 
-def pair(number: int) -> Ranges:
+def ranges_of(number: int) -> Ranges:
     return Ranges(f"127.{_FIRST_OF_PODS + number}.0.0/16", IPv4Network(f"127.{_FIRST_OF_SERVICES + number}.0.0/16"))
 
 
@@ -48,23 +48,23 @@ class RecordUnreadable(click.ClickException):
 
 
 @contextmanager
-def taken(record: Path, *, is_new: bool, addresses: Callable[[], Iterable[str]] = tuple) -> Iterator[Ranges]:
+def reserved_ranges(record: Path, *, is_new: bool, addresses: Callable[[], Iterable[str]] = tuple) -> Iterator[Ranges]:
     """The pair of the cluster that keeps its number in `record`. One that has none there, and is not new, has the pair
     of the first of its `addresses` that is in any. RecordUnreadable where there is a record that says nothing."""
     with ExitStack() as held:
-        recorded = _remembered(record, is_new=is_new)
-        known = _pair_of(addresses()) if recorded is None and not is_new else recorded
-        free = (number for number in (range(PAIRS) if known is None else [known]) if _take(number, held))
+        recorded = _read_record(record, is_new=is_new)
+        known = _find_number(addresses()) if recorded is None and not is_new else recorded
+        free = (number for number in (range(PAIRS) if known is None else [known]) if _reserve(number, held))
         number = next(free, None)
         if number is None:
             number = known or 0
-            log.warning("another cluster uses the same loopback addresses", pods=pair(number).pods)
+            log.warning("another cluster uses the same loopback addresses", pods=ranges_of(number).pods)
         if recorded is None:
-            _remember(record, number)
-        yield pair(number)
+            _write_record(record, number)
+        yield ranges_of(number)
 
 
-def _remembered(record: Path, *, is_new: bool) -> int | None:
+def _read_record(record: Path, *, is_new: bool) -> int | None:
     try:
         number = int(record.read_text())
         if 0 <= number < PAIRS:
@@ -78,25 +78,25 @@ def _remembered(record: Path, *, is_new: bool) -> int | None:
     raise RecordUnreadable(record)
 
 
-def _remember(record: Path, number: int) -> None:
+def _write_record(record: Path, number: int) -> None:
     """All at once: a record that was cut off would say nothing."""
     draft = record.with_name(f".{record.name}.new")
     draft.write_text(f"{number}\n")
     draft.replace(record)
 
 
-def _pair_of(addresses: Iterable[str]) -> int | None:
+def _find_number(addresses: Iterable[str]) -> int | None:
     firsts = (_FIRST_OF_PODS, _FIRST_OF_SERVICES)
     numbers = {f"127.{first + number}": number for first in firsts for number in range(PAIRS)}
     found = (numbers.get(address.rsplit(".", 2)[0]) for address in addresses)
     return next((number for number in found if number is not None), None)
 
 
-def _take(number: int, held: ExitStack) -> bool:
+def _reserve(number: int, held: ExitStack) -> bool:
     """Whether it was free; it is ours until `held` is left."""
     claim = socket.socket(socket.AF_UNIX)
     try:
-        claim.bind(f"\0{_NAME} {pair(number).pods}")
+        claim.bind(f"\0{_NAME} {ranges_of(number).pods}")
     except OSError:
         claim.close()
         return False

@@ -35,22 +35,22 @@ from shoal.node.config import Confinement, NodeConfig
 from shoal.node.heartbeat import NodeRefused
 from shoal.node.identity import GROUP, PREFIX, review_self
 from shoal.node.images import Images
-from shoal.node.kubelet_api.authorization import Authorities, Callers
-from shoal.node.kubelet_api.server import Kubelet
-from shoal.node.node_object import measure
-from shoal.node.rbac import NEEDS, Need, lease_need, missing
+from shoal.node.kubelet_api.authorization import CallerAuthorizer, ClientCaWatcher
+from shoal.node.kubelet_api.server import KubeletServer
+from shoal.node.node_object import detect_machine
+from shoal.node.rbac import REQUIRED_PERMISSIONS, Permission, lease_permission, missing_permissions
 from shoal.node.sandbox.interface import Network
-from shoal.node.sandbox.sandbox_manager import Keepers, NetworkNotToBeHad
-from shoal.node.service_account_tokens import Accounts
-from shoal.node.shared_state import Host
+from shoal.node.sandbox.sandbox_manager import NetworkUnavailable, SandboxManager
+from shoal.node.service_account_tokens import TokenManager
+from shoal.node.shared_state import SharedState
 
 log = Logger(__name__)
 
 KUBELET_PORT = 10250
-OURS = "shoal://"  # how the runtime of a node of ours begins
+RUNTIME_PREFIX = "shoal://"  # how the runtime of a node of ours begins
 LABEL = {"shoal.dev/process-node": "true"}
 # Pods here are anybody's in the cluster: of this machine's environment they see what every program needs.
-SHOWN_TO_PODS = ("PATH", "HOME", "LANG", "LC_ALL", "TZ")
+POD_ENV_ALLOWLIST = ("PATH", "HOME", "LANG", "LC_ALL", "TZ")
 
 
 class CannotJoin(Exception):
@@ -77,7 +77,7 @@ class JoinConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class Joined:
+class JoinedNode:
     """A node that is registered and runs its pods."""
 
     config: NodeConfig
@@ -90,7 +90,7 @@ async def join(
     cluster: KubernetesCluster,
     config: JoinConfig,
     *,
-    on_ready: Callable[[Joined], None],
+    on_ready: Callable[[JoinedNode], None],
     on_stop: Callable[[], None] = lambda: None,
 ) -> bool:
     """Run until SIGTERM, which leaves the pods' processes to the next start, or SIGINT, which stops them first; a
@@ -103,23 +103,23 @@ async def join(
         )
     name = await find_name(cluster, config.name)
     await check_rights(cluster, name)
-    leave, stop = _signalled()
-    async with joined(data, cluster, replace(config, name=name)) as node:
+    leave, stop = _handle_signals()
+    async with start_node(data, cluster, replace(config, name=name)) as node:
         log.info("node has joined", node=node.config.name)
         on_ready(node)
-        await _first_of(node.broken, leave.wait(), stop.wait())
+        await _wait_first(node.broken, leave.wait(), stop.wait())
         if leave.is_set():
             return False
         on_stop()
-        await _first_of(node.broken, leave.wait(), _stop(node.agent))
+        await _wait_first(node.broken, leave.wait(), _stop(node.agent))
     return not leave.is_set()
 
 
 @asynccontextmanager
-async def joined(data: DataFolder, cluster: Cluster, config: JoinConfig) -> AsyncIterator[Joined]:
+async def start_node(data: DataFolder, cluster: Cluster, config: JoinConfig) -> AsyncIterator[JoinedNode]:
     """A node from the moment the cluster may place pods on it; it ends with the body, its pods' processes do not."""
     address = config.address or own_address()
-    machine = measure(data.path, host_ip=address)
+    machine = detect_machine(data.path, host_ip=address)
     name, folder = config.name or node_name(machine.hostname), data.path.resolve()
     holder = f"{name}_{_agent_id(folder)}"
     await check_may_join(cluster, name, holder, now=datetime.now(UTC))  # 1. no other agent is this node
@@ -130,17 +130,19 @@ async def joined(data: DataFolder, cluster: Cluster, config: JoinConfig) -> Asyn
         settings = NodeConfig(
             name, folder, machine,
             capacity=config.capacity, labels={**LABEL, **config.labels}, taints=config.taints, images=config.images,
-            kubelet_port=listener.getsockname()[1], caller_env=_shown_to_pods(separate_users), working_dir="/",
+            kubelet_port=listener.getsockname()[1], caller_env=_pod_env(separate_users), working_dir="/",
             namespaces=config.namespaces, holder=holder,
             confinement=Confinement(hidden=(folder, *config.hidden), separate_users=separate_users),
         )  # fmt: skip
-        host = Host(cluster, sandboxes, accounts=Accounts(cluster), api=config.api, watches_claims=False)
+        host = SharedState(
+            cluster, sandboxes, token_manager=TokenManager(cluster), api=config.api, watches_claims=False
+        )
         agent = Agent(cluster, sandboxes, settings, host=host)
         tls = (config.certificate or ensure(data.certificates, address)).context()
         running = asyncio.create_task(_run(agent, host, cluster, listener, tls))
         try:
-            await _first_of(running, agent.ready.wait())  # 3. registered, every pod has its worker
-            yield Joined(settings, agent, running)
+            await _wait_first(running, agent.ready.wait())  # 3. registered, every pod has its worker
+            yield JoinedNode(settings, agent, running)
         finally:
             running.cancel()
             await asyncio.gather(running, return_exceptions=True)
@@ -149,12 +151,12 @@ async def joined(data: DataFolder, cluster: Cluster, config: JoinConfig) -> Asyn
         await sandboxes.close()
 
 
-async def _run(agent: Agent, host: Host, cluster: Cluster, listener: socket.socket, tls: ssl.SSLContext) -> None:
+async def _run(agent: Agent, host: SharedState, cluster: Cluster, listener: socket.socket, tls: ssl.SSLContext) -> None:
     """The agent, its names and references, and the answers to the API server, until one of them breaks."""
-    kubelet = Kubelet(agent, Callers(cluster, agent.config.name))
+    kubelet = KubeletServer(agent, CallerAuthorizer(cluster, agent.config.name))
     try:
         async with kubelet.served(listener, tls=tls), asyncio.TaskGroup() as group:
-            group.create_task(Authorities(cluster, tls).run())
+            group.create_task(ClientCaWatcher(cluster, tls).run())
             group.create_task(host.run())
             group.create_task(agent.run())
     except ExceptionGroup as several:
@@ -164,10 +166,10 @@ async def _run(agent: Agent, host: Host, cluster: Cluster, listener: socket.sock
         raise CannotJoin(str(refused.exceptions[0])) from None
 
 
-async def _sandboxes(data: DataFolder, pids_limit: int | None) -> Keepers:
+async def _sandboxes(data: DataFolder, pids_limit: int | None) -> SandboxManager:
     try:
-        return await Keepers.open(data.sandboxes, network=Network.ISOLATED, pids_limit=pids_limit)
-    except NetworkNotToBeHad as refused:
+        return await SandboxManager.open(data.sandboxes, network=Network.ISOLATED, pids_limit=pids_limit)
+    except NetworkUnavailable as refused:
         raise CannotJoin(
             f"{str(refused).partition('. Choose')[0]}. A node of a cluster that runs elsewhere needs them: an API "
             "server takes no 127.x.y.z address for a Service's pods. `shoal doctor` says what would allow them."
@@ -176,16 +178,16 @@ async def _sandboxes(data: DataFolder, pids_limit: int | None) -> Keepers:
 
 def _listen(address: str, port: int | None) -> socket.socket:
     """Where a kubelet would be, unless one is there or another port is wanted."""
-    for tried in (KUBELET_PORT, 0) if port is None else (port,):
+    for candidate in (KUBELET_PORT, 0) if port is None else (port,):
         try:
-            return socket.create_server((address, tried), backlog=128)
+            return socket.create_server((address, candidate), backlog=128)
         except OSError as refused:
-            problem = f"cannot listen on {address} port {tried}: {os.strerror(refused.errno or 0)}"
+            problem = f"cannot listen on {address} port {candidate}: {os.strerror(refused.errno or 0)}"
     raise ServerListenError(f"{problem}. Choose another --address or --port; 0 takes any free one.")
 
 
-def _shown_to_pods(separate_users: bool) -> dict[str, str]:
-    shown = {name: os.environ[name] for name in SHOWN_TO_PODS if name in os.environ}
+def _pod_env(separate_users: bool) -> dict[str, str]:
+    shown = {name: os.environ[name] for name in POD_ENV_ALLOWLIST if name in os.environ}
     return {**shown, "HOME": "/"} if separate_users else shown  # root's home is of no use to other users
 
 
@@ -224,16 +226,16 @@ async def find_name(cluster: Cluster, wanted: str) -> str:
 async def check_rights(cluster: KubernetesCluster, node: str) -> None:
     """All that is missing at once, before anything is registered."""
 
-    async def check_access(verb: str, need: Need) -> bool:
+    async def check_access(verb: str, need: Permission) -> bool:
         return (await cluster.check_access(verb, need.kind, need.namespace, need.name)).is_allowed
 
-    if await missing(check_access, (lease_need(node),)):
+    if await missing_permissions(check_access, (lease_permission(node),)):
         raise CannotJoin(
             f"the cluster does not let user {PREFIX}{node} be a node: its API servers need "
             "--authorization-mode=Node,RBAC and the admission plugin NodeRestriction."
         )
-    if lacking := await missing(check_access, NEEDS):
-        listed = "\n".join(f"  {line}" for line in lacking)
+    if missing_lines := await missing_permissions(check_access, REQUIRED_PERMISSIONS):
+        listed = "\n".join(f"  {line}" for line in missing_lines)
         raise CannotJoin(
             f"the user of the kubeconfig may not do what a node has to:\n{listed}\n"
             "Apply the roles that docs/node.md shows."
@@ -242,18 +244,18 @@ async def check_rights(cluster: KubernetesCluster, node: str) -> None:
 
 async def check_may_join(cluster: Cluster, name: str, holder: str, *, now: datetime) -> None:
     """A Node that runs containers, or that another agent keeps alive, is not ours to take."""
-    node = await _found(cluster, NODE, name)
+    node = await _get_or_empty(cluster, NODE, name)
     runtime = at_path(node, "status", "nodeInfo", "containerRuntimeVersion") or ""
-    if runtime and not runtime.startswith(OURS):
+    if runtime and not runtime.startswith(RUNTIME_PREFIX):
         raise CannotJoin(
             f"there is a node {name} already, and it runs containers ({runtime}). Choose another name, "
             "with credentials for it."
         )
-    if other := lease.other_holder(await _found(cluster, LEASE, name, lease.NAMESPACE), holder, now):
-        raise CannotJoin(lease.is_held(name, other))
+    if other := lease.other_holder(await _get_or_empty(cluster, LEASE, name, lease.NAMESPACE), holder, now):
+        raise CannotJoin(lease.held_message(name, other))
 
 
-async def _found(cluster: Cluster, kind: Kind, name: str, namespace: str = "") -> Obj:
+async def _get_or_empty(cluster: Cluster, kind: Kind, name: str, namespace: str = "") -> Obj:
     """Empty where there is none."""
     try:
         return await cluster.get(kind, name, namespace)
@@ -266,25 +268,25 @@ async def _found(cluster: Cluster, kind: Kind, name: str, namespace: str = "") -
 # Waiting and ending
 
 
-async def _first_of(broken: asyncio.Task[None], *awaited: Coroutine[Any, Any, Any]) -> None:
+async def _wait_first(broken: asyncio.Task[None], *awaited: Coroutine[Any, Any, Any]) -> None:
     """Wait for the first of `awaited`; where the node breaks before, raise what broke it."""
-    hoped = [asyncio.ensure_future(each) for each in awaited]
+    waiting = [asyncio.ensure_future(each) for each in awaited]
     try:
-        await asyncio.wait((broken, *hoped), return_when=asyncio.FIRST_COMPLETED)
-        for each in (broken, *hoped):
+        await asyncio.wait((broken, *waiting), return_when=asyncio.FIRST_COMPLETED)
+        for each in (broken, *waiting):
             if each.done():
                 each.result()
     finally:
-        for each in hoped:
+        for each in waiting:
             each.cancel()
 
 
 async def _stop(agent: Agent) -> None:
     """At once: pods end also where the cluster does not listen."""
-    await asyncio.gather(agent.resign(), agent.shut_down())
+    await asyncio.gather(agent.set_not_ready(), agent.shut_down())
 
 
-def _signalled() -> tuple[asyncio.Event, asyncio.Event]:
+def _handle_signals() -> tuple[asyncio.Event, asyncio.Event]:
     """Leave the pods and go; stop them and go. An impatient person's second Ctrl-C leaves them."""
     leave, stop = asyncio.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from shoal.local.data_dir import DataFolder, InUse
+from shoal.local.data_dir import DataFolder, FolderLocked
 
 if TYPE_CHECKING:
     from shoal.kube.objects import Obj
@@ -41,8 +41,8 @@ def end_throwaways() -> None:
     """End the clusters of `shoal run` that were killed, and remove those that were not to be kept. Those whose process
     lives hold their lock."""
     for folder in _throwaways():
-        with suppress(InUse, click.ClickException), folder.held():
-            if count := folder.kept_pods():
+        with suppress(FolderLocked, click.ClickException), folder.locked():
+            if count := folder.count_sandboxes():
                 left = "1 pod" if count == 1 else f"{count} pods"
                 click.echo(f"Ending {left} of a `shoal run` that was killed ...", err=True)
                 end_pods(folder)

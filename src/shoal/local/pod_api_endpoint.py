@@ -52,7 +52,7 @@ async def publish_service(cluster: EmbeddedCluster, network: IPv4Network) -> str
 
 
 @asynccontextmanager
-async def served_to_pods(
+async def serve_to_pods(
     cluster: EmbeddedCluster, signer: TokenSigner, certificate: Certificate
 ) -> AsyncIterator[tuple[str, int]]:
     """The address of the listener, which ends with the body."""

@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from shoal.kube import names
-from shoal.node.config_errors import sentences
+from shoal.node.config_errors import error_lines
 from shoal.scheduler.planner.from_objects import seconds
 from shoal.scheduler.planner.gang_types import PlannerSettings
 
@@ -84,9 +84,9 @@ class SchedulerSettings(BaseModel):
     tiers: list[Name] | None = Field(None, description="labels of nodes, the nearest first")
 
     def settings(self) -> PlannerSettings:
-        said = self.model_dump(exclude_none=True)
-        lists = {name: tuple(value) for name, value in said.items() if isinstance(value, list)}
-        return PlannerSettings(**{PLANNERS.get(name, name): value for name, value in {**said, **lists}.items()})
+        given = self.model_dump(exclude_none=True)
+        lists = {name: tuple(value) for name, value in given.items() if isinstance(value, list)}
+        return PlannerSettings(**{PLANNERS.get(name, name): value for name, value in {**given, **lists}.items()})
 
 
 def read(written: Any) -> tuple[PlannerSettings, list[str]]:
@@ -94,4 +94,4 @@ def read(written: Any) -> tuple[PlannerSettings, list[str]]:
     try:
         return SchedulerSettings.model_validate(written).settings(), []
     except ValidationError as invalid:
-        return PlannerSettings(), [f"scheduler{line}" for line in sentences(invalid, SchedulerSettings)]
+        return PlannerSettings(), [f"scheduler{line}" for line in error_lines(invalid, SchedulerSettings)]

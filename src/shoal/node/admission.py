@@ -13,7 +13,7 @@ from shoal.kube.quantity_format import Amounts, add, amounts, requests_of
 from shoal.node.checkpoint import Outcome
 
 
-def namespace_refusal(pod: Obj, namespaces: Collection[str]) -> Outcome | None:
+def reject_by_namespace(pod: Obj, namespaces: Collection[str]) -> Outcome | None:
     """Of a pod that is not in one of `namespaces`, where any are given."""
     namespace = namespace_of(pod)
     if not namespaces or namespace in namespaces:
@@ -22,12 +22,12 @@ def namespace_refusal(pod: Obj, namespaces: Collection[str]) -> Outcome | None:
     return Outcome("Failed", "NamespaceNotAllowed", message)
 
 
-def refusal(pod: Obj, held: Iterable[Amounts], allocatable: Mapping[str, str]) -> Outcome | None:
+def reject_by_resources(pod: Obj, held: Iterable[Amounts], allocatable: Mapping[str, str]) -> Outcome | None:
     """Why the pod does not fit beside what others have `held` here, or None where it does."""
-    asked = requests_of(pod)
+    requested = requests_of(pod)
     used = add(*held)
     capacity = amounts(allocatable)
-    for name, amount in sorted(asked.items()):
+    for name, amount in sorted(requested.items()):
         if amount and used.get(name, 0) + amount > capacity.get(name, 0):
             numbers = f"requested: {_count(name, amount)}, used: {_count(name, used.get(name, 0))}"
             message = (

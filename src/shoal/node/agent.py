@@ -2,7 +2,7 @@
 
 It knows the cluster through the port alone, so it serves the embedded cluster and a real one alike. What it did
 before it was killed it finds in its folder and in the sandboxes: running pods are adopted, dead ones reported,
-pods that were deleted meanwhile are torn down. Several agents of one process share a `Host`.
+pods that were deleted meanwhile are torn down. Several agents of one process share a `SharedState`.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from shoal.kube.kinds import POD
 from shoal.kube.objects import Key, Obj, key_of, uid_of
 from shoal.logs import Logger
 from shoal.node import gpus, recovery, volumes
-from shoal.node.admission import namespace_refusal, refusal
+from shoal.node.admission import reject_by_namespace, reject_by_resources
 from shoal.node.checkpoint import NodeFolder, Outcome, PodRecord, new_record
 from shoal.node.config import NodeConfig
 from shoal.node.events import Events
 from shoal.node.heartbeat import Heartbeat
-from shoal.node.ipam import NoAddressLeft, next_address, part_of
-from shoal.node.node_api import Services
+from shoal.node.ipam import NoAddressLeft, next_address, node_range
+from shoal.node.node_api import NodeApi
 from shoal.node.pod_lifecycle import spec_grace
 from shoal.node.pod_worker import TERMINAL, PodWorker
 from shoal.node.sandbox.interface import Sandbox, Sandboxes
 from shoal.node.service_names import peer
-from shoal.node.shared_state import OWN_LABEL, Found, Host
+from shoal.node.shared_state import OWN_LABEL, RecoveredSandboxes, SharedState
 
 log = Logger(__name__)
 
-LOST_MEANWHILE = "the container's keeper died while the node agent was away; how the container ended is unknown"
+SHIM_DIED_WHILE_AWAY = "the container's keeper died while the node agent was away; how the container ended is unknown"
 
 
 class Agent:
@@ -47,36 +47,36 @@ class Agent:
         sandboxes: Sandboxes,
         config: NodeConfig,
         *,
-        host: Host | None = None,
+        host: SharedState | None = None,
         recorder: EventRecorder | None = None,
     ) -> None:
         self.config = config
         self.ready = asyncio.Event()
         self._owns_host = host is None
-        self._host = host or Host(cluster, sandboxes)
-        self._host.nodes.add(config.name)
+        self._shared = host or SharedState(cluster, sandboxes)
+        self._shared.nodes.add(config.name)
         self._events = Events(recorder or EventRecorder(cluster, "shoal-node", host=config.name))
         self._folder = NodeFolder(config.data, config.name)
-        self._part = part_of(config.range_for(sandboxes.network), config.index)
+        self._pod_network = node_range(config.range_for(sandboxes.network), config.index)
         # On a cluster with kubelets the ranges of nodes are given out by the cluster, and are not ours to name.
-        self._heartbeat = Heartbeat(cluster, config, "" if config.kubelet_port else str(self._part))
-        mine = f"spec.nodeName={config.name}"
-        self._pods = Informer(cluster, POD, fields=mine, on_change=self._changed, trim=self._trimmed)
-        self._found = Found()
+        self._heartbeat = Heartbeat(cluster, config, "" if config.kubelet_port else str(self._pod_network))
+        field_selector = f"spec.nodeName={config.name}"
+        self._pods = Informer(cluster, POD, fields=field_selector, on_change=self._on_pod_change, trim=self._trim)
+        self._recovered = RecoveredSandboxes()
         self._last_ip = ""
         self._workers: dict[str, PodWorker] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
-        self._services = Services(config, self._workers)
+        self._node_api = NodeApi(config, self._workers)
         self._accepting = False
 
     async def run(self) -> None:
         """The story of a node."""
-        self._found = await self._host.adopt(self.config.name)  # 1. who is still there
+        self._recovered = await self._shared.adopt(self.config.name)  # 1. who is still there
         await self._heartbeat.register()  # 2. say that the node is there
         try:
             async with asyncio.TaskGroup() as group:
                 if self._owns_host:
-                    group.create_task(self._host.run())
+                    group.create_task(self._shared.run())
                 group.create_task(self._heartbeat.run())
                 group.create_task(self._events.run())
                 group.create_task(self._pods.run())
@@ -84,21 +84,21 @@ class Agent:
                 await self._accept_all()  # 3. every pod its worker, the ones that run already first
                 self.ready.set()
         finally:
-            await self._leave()
+            await self._stop_workers()
 
-    async def resign(self) -> None:
+    async def set_not_ready(self) -> None:
         """Have no more pods placed here: the Node says that it is not ready, until its agent starts again."""
-        await self._heartbeat.resign()
+        await self._heartbeat.set_not_ready()
 
     async def shut_down(self) -> None:
         """Stop the processes of every pod, each with its grace period, and take no more; for an orderly end of the
         node while `run` still goes on. The pods themselves stay: the next start decides by their restart policies."""
         self._accepting = False
         workers = list(self._workers.values())
-        await self._leave()
+        await self._stop_workers()
         async with asyncio.TaskGroup() as group:
             for worker in workers:
-                group.create_task(worker.runs.shut_down(spec_grace(worker.pod)))
+                group.create_task(worker.container_manager.shut_down(spec_grace(worker.pod)))
 
     def find(self, key: Key) -> Obj | None:
         """The pod of that name, where it is bound to this node."""
@@ -107,34 +107,34 @@ class Agent:
     # NodeServices
 
     def logs(self, pod: Obj, options: LogOptions) -> AsyncIterator[bytes]:
-        return self._services.logs(pod, options)
+        return self._node_api.logs(pod, options)
 
     async def execute(self, pod: Obj, request: ExecRequest, streams: Streams) -> int:
-        return await self._services.execute(pod, request, streams)
+        return await self._node_api.execute(pod, request, streams)
 
     async def usage(self) -> NodeUsage:
-        return await self._services.usage()
+        return await self._node_api.usage()
 
     # Pods come and go
 
-    def _changed(self, change: Change) -> None:
+    def _on_pod_change(self, change: Change) -> None:
         if not self._accepting:
             return  # the first list is taken as a whole, by _accept_all
         if change.old is not None and (change.new is None or uid_of(change.new) != uid_of(change.old)):
             worker = self._workers.get(uid_of(change.old))
             if worker is not None:
-                worker.gone()
+                worker.mark_gone()
         if change.new is not None:
-            self._take(change.new)
+            self._handle_pod(change.new)
 
-    def _take(self, pod: Obj) -> None:
+    def _handle_pod(self, pod: Obj) -> None:
         worker = self._workers.get(uid_of(pod))
         if worker is not None:
             worker.update(pod)
         else:
-            self._begin(pod, self._recall(pod))
+            self._start_worker(pod, self._load_record(pod))
 
-    def _trimmed(self, event: WatchEvent) -> Obj:
+    def _trim(self, event: WatchEvent) -> Obj:
         """Without bookkeeping; and a spec that did not change, the larger part of a pod, is the one we have."""
         pod = strip_managed_fields(event)
         known = self._pods.objects.get(key_of(pod))
@@ -144,43 +144,43 @@ class Agent:
 
     async def _accept_all(self) -> None:
         """Adopted pods before new ones: what they hold (addresses, devices) is not free."""
-        await self._close_books_on_the_lost()
-        recalled = [(pod, self._recall(pod)) for pod in self._pods.objects.values()]
+        await self._record_lost_sandboxes()
+        loaded = [(pod, self._load_record(pod)) for pod in self._pods.objects.values()]
         self._accepting = True
-        for pod, record in sorted(recalled, key=lambda pair: pair[1] is None):
-            self._begin(pod, record)
-        await self._remove_strangers()
+        for pod, record in sorted(loaded, key=lambda pair: pair[1] is None):
+            self._start_worker(pod, record)
+        await self._remove_orphans()
 
-    async def _close_books_on_the_lost(self) -> None:
+    async def _record_lost_sandboxes(self) -> None:
         """What a keeper that died had on record goes into our own; told once, it need not be told again."""
         for pod in list(self._pods.objects.values()):
             uid = uid_of(pod)
-            if uid in self._found.lost and (record := self._recall(pod)) is not None:
+            if uid in self._recovered.lost and (record := self._load_record(pod)) is not None:
                 self._folder.pod(uid).save(record)
-        for uid in self._found.told:
-            await self._host.sandboxes.forget(uid)
+        for uid in self._recovered.lost_uids:
+            await self._shared.sandboxes.remove(uid)
 
-    def _recall(self, pod: Obj) -> PodRecord | None:
+    def _load_record(self, pod: Obj) -> PodRecord | None:
         """The record of a pod this node has seen before, brought up to date with what its sandbox saw."""
         uid, now = uid_of(pod), self.config.clock()
         record = self._folder.pod(uid).load()
-        kept, lost = self._found.kept.get(uid), self._found.lost.pop(uid, None)
+        kept, lost = self._recovered.kept.get(uid), self._recovered.lost.pop(uid, None)
         if record is None:
-            record = self._rebuild(pod, kept)
+            record = self._rebuild_record(pod, kept)
             if record is None:
                 return None
         if record.finished:
             return record
         if kept is not None:
-            recovery.recall_from_sandbox(record, kept.processes())
+            recovery.recover_from_sandbox(record, kept.processes())
         elif record.sandboxed_at:
             if lost is not None:
-                recovery.recall_from_sandbox(record, lost.processes)
-            recovery.lose_running(record, now, LOST_MEANWHILE)
-            recovery.begin_again(pod, record)
+                recovery.recover_from_sandbox(record, lost.processes)
+            recovery.mark_running_lost(record, now, SHIM_DIED_WHILE_AWAY)
+            recovery.reset_for_new_sandbox(pod, record)
         return record
 
-    def _rebuild(self, pod: Obj, kept: Sandbox | None) -> PodRecord | None:
+    def _rebuild_record(self, pod: Obj, kept: Sandbox | None) -> PodRecord | None:
         """A record for a pod that must have been here although its record is gone; None for a new pod."""
         now = self.config.clock()
         status = pod.get("status") or {}
@@ -191,30 +191,30 @@ class Agent:
         if not status.get("startTime") and kept is None:
             return None
         record.ip = kept.spec.ip if kept is not None else status.get("podIP") or ""
-        recovery.recall_from_status(pod, record, now)
+        recovery.recover_from_status(pod, record, now)
         if kept is not None:
             record.containers.clear()
             record.sandboxed_at = now
         return record if record.containers or kept is not None else None
 
-    def _begin(self, pod: Obj, record: PodRecord | None) -> None:
+    def _start_worker(self, pod: Obj, record: PodRecord | None) -> None:
         uid = uid_of(pod)
         if record is None:
             record = self._admit(pod)
         if record.outcome is None and not record.finished:  # also of an earlier start, which may have allowed more
-            record.outcome = namespace_refusal(pod, self.config.namespaces)
+            record.outcome = reject_by_namespace(pod, self.config.namespaces)
         folder = self._folder.pod(uid)
         folder.save(record)
         if not record.finished and record.outcome is None and (named := peer(pod, record.ip)) is not None:
-            self._host.names.expect(uid, named)
-        sandbox = self._found.kept.pop(uid, None)
-        worker = PodWorker(pod, record, folder, sandbox, host=self._host, config=self.config, events=self._events)
+            self._shared.hosts_files.add_peer(uid, named)
+        sandbox = self._recovered.kept.pop(uid, None)
+        worker = PodWorker(pod, record, folder, sandbox, host=self._shared, config=self.config, events=self._events)
         self._workers[uid] = worker
         task = asyncio.create_task(worker.run(), name=f"pod {record.key}")
         self._tasks[uid] = task
-        task.add_done_callback(lambda _: self._forget(uid))
+        task.add_done_callback(lambda _: self._drop_worker(uid))
 
-    def _forget(self, uid: str) -> None:
+    def _drop_worker(self, uid: str) -> None:
         self._workers.pop(uid, None)
         self._tasks.pop(uid, None)
 
@@ -223,24 +223,24 @@ class Agent:
     def _admit(self, pod: Obj) -> PodRecord:
         """A record for a new pod with an address and devices, or with the verdict that it cannot be here."""
         record = new_record(pod, self.config.clock())
-        holding = [worker for worker in self._workers.values() if not worker.record.finished]
-        record.outcome = refusal(pod, (worker.requests for worker in holding), self.config.allocatable)
+        active = [worker for worker in self._workers.values() if not worker.record.finished]
+        record.outcome = reject_by_resources(pod, (worker.requests for worker in active), self.config.allocatable)
         if record.outcome is not None:
             return record
-        taken = {index for worker in holding for given in worker.record.gpus.values() for index in given}
-        devices = gpus.assign(pod, set(self.config.devices or ()) - taken)
+        assigned = {index for worker in active for given in worker.record.gpus.values() for index in given}
+        devices = gpus.assign(pod, set(self.config.devices or ()) - assigned)
         if devices is None:
             message = f"Pod was rejected: the node's free devices do not suffice for its {gpus.RESOURCE}"
             record.outcome = Outcome("Failed", "UnexpectedAdmissionError", message)
             return record
         record.gpus = devices
         if not pod["spec"].get("hostNetwork"):
-            record.ip = self._address(record, {worker.record.ip for worker in holding})
+            record.ip = self._allocate_ip(record, {worker.record.ip for worker in active})
         return record
 
-    def _address(self, record: PodRecord, used: set[str]) -> str:
+    def _allocate_ip(self, record: PodRecord, used: set[str]) -> str:
         try:
-            self._last_ip = next_address(self._part, used, self._last_ip)
+            self._last_ip = next_address(self._pod_network, used, self._last_ip)
         except NoAddressLeft as none_left:
             record.outcome = Outcome("Failed", "OutOfaddresses", f"Pod was rejected: {none_left}")
             return ""
@@ -248,24 +248,24 @@ class Agent:
 
     # Leftovers
 
-    async def _remove_strangers(self) -> None:
+    async def _remove_orphans(self) -> None:
         """Sandboxes and folders of pods the API does not know, once the API itself says so."""
-        for uid, sandbox in list(self._found.kept.items()):
+        for uid, sandbox in list(self._recovered.kept.items()):
             namespace, _, name = sandbox.spec.labels.get(OWN_LABEL, "").partition("/")
             if await self._is_unknown(uid, Key(namespace, name)):
-                self._found.kept.pop(uid, None)
+                self._recovered.kept.pop(uid, None)
                 await sandbox.close()
         for uid, folder in list(self._folder.all()):
             record = folder.load()
             if uid not in self._workers and (record is None or await self._is_unknown(uid, record.key)):
                 if record is not None:
-                    await self._host.keep_logs(folder, record)
+                    await self._shared.archive_logs(folder, record)
                 folder.remove()
-                volumes.forget(uid)
-        for folder in self._folder.of_other_nodes(self._host.nodes):
+                volumes.remove(uid)
+        for folder in self._folder.of_other_nodes(self._shared.nodes):
             if (record := folder.load()) is not None:
-                await self._host.keep_logs(folder, record)
-        self._folder.remove_other_nodes(self._host.nodes)
+                await self._shared.archive_logs(folder, record)
+        self._folder.remove_other_nodes(self._shared.nodes)
 
     async def _is_unknown(self, uid: str, key: Key) -> bool:
         """Whether no pod with this uid is to be here. The list at hand may be old; the question is asked afresh."""
@@ -274,7 +274,7 @@ class Agent:
             return False
         return pod is None or uid_of(pod) != uid
 
-    async def _leave(self) -> None:
+    async def _stop_workers(self) -> None:
         tasks = list(self._tasks.values())
         for task in tasks:
             task.cancel()

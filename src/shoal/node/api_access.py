@@ -44,16 +44,16 @@ class ApiAccess:
             return self.automounts(namespace_of(pod), spec.get("serviceAccountName") or "default")
         return bool(wanted)
 
-    def added_to(self, pod: Obj) -> Obj:
+    def add_to(self, pod: Obj) -> Obj:
         """The pod with the volume, mounted in each container that mounts nothing else there."""
         spec = pod["spec"]
         volume = {"name": VOLUME, "projected": {"sources": _SOURCES, "defaultMode": 0o644}}
         containers = {
-            part: [_mounting(c) for c in spec[part]] for part in ("initContainers", "containers") if spec.get(part)
+            part: [_with_mount(c) for c in spec[part]] for part in ("initContainers", "containers") if spec.get(part)
         }
         return {**pod, "spec": {**spec, **containers, "volumes": [*(spec.get("volumes") or ()), volume]}}
 
-    def completed(self, lookup: Lookup, namespace: str) -> Lookup:
+    def with_root_ca(self, lookup: Lookup, namespace: str) -> Lookup:
         """With the ConfigMap of the authority, unless somebody created one of that name."""
         key = Key(namespace, ROOT_CA)
         config_map: Obj = {
@@ -74,7 +74,7 @@ class ApiAccess:
         return {**service, "spec": {**service["spec"], "clusterIP": host, "ports": ports}}
 
 
-def _mounting(container: Obj) -> Obj:
+def _with_mount(container: Obj) -> Obj:
     mounts = container.get("volumeMounts") or []
     if any(mount["mountPath"].rstrip("/") == FOLDER for mount in mounts):
         return container

@@ -30,7 +30,7 @@ log = Logger(__name__)
 
 RECORD = "record.jsonl"
 _NAME = re.compile(r"(?!\.+$)[A-Za-z0-9._-]{1,253}")  # a part of a path, and of no other folder's
-MOST_BYTES = 256 << 10  # after which older versions of a record are thrown away
+MAX_BYTES = 256 << 10  # after which older versions of a record are thrown away
 
 
 class Ended(msgspec.Struct, frozen=True):
@@ -112,7 +112,7 @@ class ContainerRecord(msgspec.Struct):
         elif now + grace_seconds < known.at + known.grace_seconds:
             known.grace_seconds = max(now + grace_seconds - known.at, 0.0)
 
-    def mark_to_run_again(self) -> None:
+    def mark_for_rerun(self) -> None:
         """An init container whose work went with the sandbox."""
         if self.run is not None and self.run.is_over:
             self.last, self.run = self.run, None
@@ -187,7 +187,7 @@ class PodFolder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._appended: int | None = None  # bytes in the file; None: nobody has looked yet
+        self._appended_bytes: int | None = None  # bytes in the file; None: nobody has looked yet
 
     @property
     def hosts_file(self) -> Path:
@@ -206,10 +206,10 @@ class PodFolder:
     def save(self, record: PodRecord) -> None:
         """A reader, and an agent after a crash, sees all or nothing."""
         line = b"\n%b\n" % msgspec.json.encode(record)
-        if self._appended is None:
-            self._appended = self._size()
-        if self._appended + len(line) > MOST_BYTES:
-            self._begin_anew(line)
+        if self._appended_bytes is None:
+            self._appended_bytes = self._size()
+        if self._appended_bytes + len(line) > MAX_BYTES:
+            self._rewrite(line)
             return
         file = self._open(os.O_APPEND)
         try:
@@ -218,15 +218,15 @@ class PodFolder:
             os.close(file)
         if written < len(line):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path / RECORD))
-        self._appended += written
+        self._appended_bytes += written
 
-    def _open(self, how: int) -> int:
+    def _open(self, flags: int) -> int:
         name = f"{self.path}/{RECORD}"
         try:
-            return os.open(name, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | how, 0o600)
+            return os.open(name, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | flags, 0o600)
         except FileNotFoundError:
             self.path.mkdir(parents=True, exist_ok=True)
-            return os.open(name, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | how, 0o600)
+            return os.open(name, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | flags, 0o600)
 
     def _size(self) -> int:
         try:
@@ -234,12 +234,12 @@ class PodFolder:
         except FileNotFoundError:
             return 0
 
-    def _begin_anew(self, line: bytes) -> None:
+    def _rewrite(self, line: bytes) -> None:
         self.path.mkdir(parents=True, exist_ok=True)
-        beside = self.path / f"{RECORD}.new"
-        beside.write_bytes(line)
-        beside.replace(self.path / RECORD)
-        self._appended = len(line)
+        draft = self.path / f"{RECORD}.new"
+        draft.write_bytes(line)
+        draft.replace(self.path / RECORD)
+        self._appended_bytes = len(line)
 
     def load(self) -> PodRecord | None:
         """None where there is no record, or none that can be read (the machine lost power while it was written)."""

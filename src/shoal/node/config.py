@@ -59,10 +59,10 @@ class NodeConfig:
         return devices_of(self.machine, self.capacity, self.index)
 
     def range_for(self, network: Network) -> str:
-        return self.pod_range or usual_range(network)
+        return self.pod_range or default_range(network)
 
 
-def usual_range(network: Network) -> str:
+def default_range(network: Network) -> str:
     return ISOLATED_RANGE if network is Network.ISOLATED else LOOPBACK_RANGE
 
 

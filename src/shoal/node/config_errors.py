@@ -14,33 +14,33 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-MOST_SHOWN = 60  # letters of what was found
+MAX_SHOWN = 60  # letters of what was found
 
 
-def sentences(invalid: ValidationError, model: type[BaseModel], *, also: Iterable[str] = ()) -> list[str]:
+def error_lines(invalid: ValidationError, model: type[BaseModel], *, also: Iterable[str] = ()) -> list[str]:
     """One line for each mistake, `path: what is wrong`. `also`: keys that are right but read by somebody else."""
     known = [*model.model_fields, *also]
     return [line for error in invalid.errors(include_url=False) for line in _lines(error, model, known)]
 
 
-def found(value: Any) -> str:
+def format_value(value: Any) -> str:
     """What stands there, as one would write it."""
     text = json.dumps(value, ensure_ascii=False, default=str)
-    return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}..."
+    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}..."
 
 
 def _lines(error: ErrorDetails, model: type[BaseModel], known: list[str]) -> list[str]:
     path = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in error["loc"])
     if error["type"] == "extra_forbidden":
-        return [f"{path}: there is no such key{_nearest(str(error['loc'][-1]), known)}"]
+        return [f"{path}: there is no such key{_suggestion(str(error['loc'][-1]), known)}"]
     if error["type"] == "value_error":  # our own checks: a line for each mistake
         return [f"{path}{line}" for line in str(error["ctx"]["error"]).splitlines()]
     if not error["loc"]:
-        return [f": {found(error['input'])} is not right; write a mapping with keys such as {', '.join(known)}"]
-    right = model.model_fields[str(error["loc"][0])].description
-    return [f"{path}: {found(error['input'])} is not right; write {right}"]
+        return [f": {format_value(error['input'])} is not right; write a mapping with keys such as {', '.join(known)}"]
+    expected = model.model_fields[str(error["loc"][0])].description
+    return [f"{path}: {format_value(error['input'])} is not right; write {expected}"]
 
 
-def _nearest(word: str, known: list[str]) -> str:
+def _suggestion(word: str, known: list[str]) -> str:
     near = get_close_matches(word, known, n=1)
     return f"; did you mean `{near[0]}`?" if near else f"; there are: {', '.join(known)}"

@@ -1,6 +1,6 @@
 """The processes of one pod: starting them, seeing them end, asking their probes, running their hooks.
 
-`Runs` acts on the sandbox and writes what happened into the record; it decides nothing. Whatever happens on
+`ContainerManager` acts on the sandbox and writes what happened into the record; it decides nothing. Whatever happens on
 its own (an end, a verdict, a hook that is done) changes the record and wakes the worker, which then asks
 `lifecycle.decide` what to do about it.
 """
@@ -23,21 +23,21 @@ from shoal.node.checkpoint import PodFolder, PodRecord, Run
 from shoal.node.config import NodeConfig
 from shoal.node.events import Events
 from shoal.node.inotify import FolderWatch
-from shoal.node.log_reader import Wording
-from shoal.node.probe_results import Answer, ProbeKind
-from shoal.node.probes import Prober, Verdict
+from shoal.node.log_reader import LogFormatter
+from shoal.node.probe_results import ProbeKind, ProbeResult
+from shoal.node.probes import Prober, ProbeUpdate
 from shoal.node.recovery import process_id
-from shoal.node.sandbox.interface import Exited, KeeperLost, ProcessSpec, Sandbox
+from shoal.node.sandbox.interface import Exited, ProcessSpec, Sandbox, ShimLost
 
 log = Logger(__name__)
 
-MOST_MESSAGE_BYTES = 4096
+MAX_MESSAGE_BYTES = 4096
 FALLBACK_BYTES = 2048
 FALLBACK_LINES = 80
 HOOK_SECONDS = 3600.0
 
 
-class Runs:
+class ContainerManager:
     """The running side of a pod. `pod` is a function, because the manifest's metadata may change."""
 
     def __init__(
@@ -64,7 +64,7 @@ class Runs:
     def save(self) -> None:
         self._folder.save(self._record)
 
-    def _note(self) -> None:
+    def _save_and_wake(self) -> None:
         """Something happened by itself: on record, and the worker hears of it."""
         self._wake()
         self._save_if_possible()
@@ -77,7 +77,7 @@ class Runs:
         except OSError as refused:
             log.warning("pod record not written", pod=str(self._record.key), error=str(refused))
 
-    def settle(self, sandbox: Sandbox) -> None:
+    def attach_sandbox(self, sandbox: Sandbox) -> None:
         """Take over a sandbox with whatever runs in it."""
         self.sandbox = sandbox
         for name in self._record.running():
@@ -95,21 +95,21 @@ class Runs:
         known = self._record.container(name)
         try:
             outcome = await self.sandbox.start(spec)
-        except KeeperLost:
-            self.lose("the keeper of the pod's processes died while this container was being started")
+        except ShimLost:
+            self.mark_sandbox_lost("the keeper of the pod's processes died while this container was being started")
             return
         if isinstance(outcome, Exited):
             known.mark_ended(recovery.ended_by(outcome, never_ran=True))
-            self._events.note(self._pod(), "Failed", f"Error: {outcome.message}", container=name, warning=True)
+            self._events.emit(self._pod(), "Failed", f"Error: {outcome.message}", container=name, warning=True)
             self._save_if_possible()
             return
         known.mark_started(outcome.at)
         self.unhealthy.pop(name, None)
         self._save_if_possible()
-        self._events.note(self._pod(), "Started", f"Started container {name}", container=name)
+        self._events.emit(self._pod(), "Started", f"Started container {name}", container=name)
         assert known.run is not None
         self._attach(name, known.run)
-        self._begin_post_start(name, known.run)
+        self._start_post_start(name, known.run)
 
     def stop_probing(self, name: str) -> None:
         prober = self._probers.pop(name, None)
@@ -134,40 +134,40 @@ class Runs:
             await self.sandbox.signal(process_id(name, run.attempt), number)
         except ProcessLookupError:
             return  # it ended by itself; the word of that is on its way
-        except KeeperLost:
-            self.lose("the keeper of the pod's processes died")
+        except ShimLost:
+            self.mark_sandbox_lost("the keeper of the pod's processes died")
 
-    def lose(self, why: str) -> None:
+    def mark_sandbox_lost(self, why: str) -> None:
         """The keeper is gone and its processes with it."""
-        lost = recovery.lose_running(self._record, self._config.clock(), why)
+        lost = recovery.mark_running_lost(self._record, self._config.clock(), why)
         log.warning("keeper lost", pod=str(self._record.key), containers=lost)
         self.sandbox = None
         for name in list(self._probers):
             self.stop_probing(name)
-        recovery.begin_again(self._pod(), self._record)
-        self._note()
+        recovery.reset_for_new_sandbox(self._pod(), self._record)
+        self._save_and_wake()
 
     async def close(self) -> None:
         """Kill what is left and give the place back."""
-        self.leave()
+        self.detach()
         if self.sandbox is not None:
-            with suppress(KeeperLost):
+            with suppress(ShimLost):
                 await self.sandbox.close()
             self.sandbox = None
 
     async def shut_down(self, grace_seconds: float) -> None:
         """Stop every process as a machine does that is shut down: TERM, the grace, KILL. How each ended goes on
         record; what becomes of the pod is decided when the node starts again."""
-        self.leave()
+        self.detach()
         if self.sandbox is None:
             return
-        with suppress(KeeperLost):
+        with suppress(ShimLost):
             await stop_all(self.sandbox, grace_seconds)
-            recovery.recall_from_sandbox(self._record, self.sandbox.processes())
-            self._note()
+            recovery.recover_from_sandbox(self._record, self.sandbox.processes())
+            self._save_and_wake()
         await self.close()
 
-    def leave(self) -> None:
+    def detach(self) -> None:
         """Stop watching; the processes go on."""
         for name in list(self._probers):
             self.stop_probing(name)
@@ -177,12 +177,12 @@ class Runs:
     def release(self) -> None:
         """The pod's worker is done. It and this hold each other: let go, so that both are gone at once."""
         pod = self._pod()
-        self.leave()
-        self._pod, self._wake = (lambda: pod), _nobody
+        self.detach()
+        self._pod, self._wake = (lambda: pod), _no_op
 
-    def wake_when_near(self, path: Path, wake: Callable[[], None]) -> None:
+    def wake_on_change(self, path: Path, wake: Callable[[], None]) -> None:
         """Call `wake` once something changes in the folder of `path`, or the nearest one above it that exists."""
-        self._spawn(_await_change(path, _seen(path), wake))
+        self._spawn(_wait_for_change(path, _path_state(path), wake))
 
     # What goes on beside the worker
 
@@ -198,10 +198,10 @@ class Runs:
             return
         prober = Prober(
             container,
-            partial(self._ask, container, run),
+            partial(self._run_handler, container, run),
             passed_startup=run.passed_startup,
-            on_verdict=partial(self._take_verdict, name, run),
-            on_failure=partial(self._note_failure, name),
+            on_update=partial(self._on_probe_update, name, run),
+            on_failure=partial(self._on_probe_failure, name),
         )
         self._probers[name] = prober
         prober.start(max(self._config.clock() - (run.started_at or 0.0), 0.0))
@@ -210,45 +210,47 @@ class Runs:
         assert self.sandbox is not None
         try:
             exited = await self.sandbox.wait(process_id(name, run.attempt))
-        except KeeperLost:
+        except ShimLost:
             if not run.is_over:
-                self.lose("the keeper of the pod's processes died, and with it this container; how it ended is unknown")
+                self.mark_sandbox_lost(
+                    "the keeper of the pod's processes died, and with it this container; how it ended is unknown"
+                )
             return
         known = self._record.container(name)
         if known.run is not run:
             return
         self.stop_probing(name)
         self.unhealthy.pop(name, None)
-        known.mark_ended(recovery.ended_by(exited, message=self._last_words(name, run, exited)))
-        self._note()
+        known.mark_ended(recovery.ended_by(exited, message=self._termination_message(name, run, exited)))
+        self._save_and_wake()
 
-    async def _ask(self, container: Obj, run: Run, what: Obj, timeout: float) -> Answer:
+    async def _run_handler(self, container: Obj, run: Run, handler: Obj, timeout: float) -> ProbeResult:
         if self.sandbox is None:
-            return Answer(False, "the container is gone")
-        return await probe_handlers.ask(
+            return ProbeResult(False, "the container is gone")
+        return await probe_handlers.run_handler(
             self.sandbox,
             process_id(container["name"], run.attempt),
             self._pod(),
             container,
-            what,
+            handler,
             ip=self._record.ip or self._config.machine.host_ip,
             timeout=timeout,
         )
 
-    def _take_verdict(self, name: str, run: Run, verdict: Verdict) -> None:
-        if verdict.kind is ProbeKind.READINESS:
-            run.ready = verdict.ok
-        elif verdict.kind is ProbeKind.STARTUP and verdict.ok:
+    def _on_probe_update(self, name: str, run: Run, update: ProbeUpdate) -> None:
+        if update.kind is ProbeKind.READINESS:
+            run.ready = update.ok
+        elif update.kind is ProbeKind.STARTUP and update.ok:
             run.passed_startup = True
-        elif not verdict.ok:
-            self.unhealthy[name] = f"Container {name} failed {verdict.kind.spoken.lower()} probe, will be restarted"
-        self._note()
+        elif not update.ok:
+            self.unhealthy[name] = f"Container {name} failed {update.kind.label.lower()} probe, will be restarted"
+        self._save_and_wake()
 
-    def _note_failure(self, name: str, kind: ProbeKind, text: str) -> None:
-        said = f"{kind.spoken} probe failed: {text}"
-        self._events.note(self._pod(), "Unhealthy", said, container=name, warning=True)
+    def _on_probe_failure(self, name: str, kind: ProbeKind, text: str) -> None:
+        message = f"{kind.label} probe failed: {text}"
+        self._events.emit(self._pod(), "Unhealthy", message, container=name, warning=True)
 
-    def _begin_post_start(self, name: str, run: Run) -> None:
+    def _start_post_start(self, name: str, run: Run) -> None:
         container = pod_lifecycle.find_container(self._pod(), name) or {}
         hook = (container.get("lifecycle") or {}).get("postStart")
         if hook:
@@ -257,48 +259,48 @@ class Runs:
             self._spawn(self._post_start(container, run, hook))
 
     async def _post_start(self, container: Obj, run: Run, hook: Obj) -> None:
-        answer = await self._ask(container, run, hook, HOOK_SECONDS)
-        run.hook = "done" if answer.ok else "failed"
-        if not answer.ok and not run.is_over:
-            name, said = container["name"], f"PostStartHook failed: {answer.text}"
-            self._events.note(self._pod(), "FailedPostStartHook", said, container=name, warning=True)
+        result = await self._run_handler(container, run, hook, HOOK_SECONDS)
+        run.hook = "done" if result.ok else "failed"
+        if not result.ok and not run.is_over:
+            name, message = container["name"], f"PostStartHook failed: {result.text}"
+            self._events.emit(self._pod(), "FailedPostStartHook", message, container=name, warning=True)
             self.unhealthy[name] = f"Container {name} failed its postStart hook"
-        self._note()
+        self._save_and_wake()
 
     async def _pre_stop(self, container: Obj, run: Run) -> None:
         stopping = run.stopping
         assert stopping is not None
-        answer = await self._ask(container, run, container["lifecycle"]["preStop"], HOOK_SECONDS)
-        if not answer.ok:
-            said = f"PreStopHook failed: {answer.text}"
-            self._events.note(self._pod(), "FailedPreStopHook", said, container=container["name"], warning=True)
+        result = await self._run_handler(container, run, container["lifecycle"]["preStop"], HOOK_SECONDS)
+        if not result.ok:
+            message = f"PreStopHook failed: {result.text}"
+            self._events.emit(self._pod(), "FailedPreStopHook", message, container=container["name"], warning=True)
         stopping.hook = "done"
-        self._note()
+        self._save_and_wake()
 
-    def _last_words(self, name: str, run: Run, exited: Exited) -> str:
+    def _termination_message(self, name: str, run: Run, exited: Exited) -> str:
         """What the container left in its termination message, or the end of its log where it asked for that."""
         container = pod_lifecycle.find_container(self._pod(), name) or {}
-        text = _head(self._folder.message_file(name, run.attempt), MOST_MESSAGE_BYTES)
+        text = _read_head(self._folder.message_file(name, run.attempt), MAX_MESSAGE_BYTES)
         falls_back = container.get("terminationMessagePolicy") == "FallbackToLogsOnError"
         if text or not falls_back or exited.code == 0:
             return text
         return _log_end(self._folder.log_file(name, run.attempt))
 
 
-def _nobody() -> None:
+def _no_op() -> None:
     """There is no worker to wake."""
 
 
-def _seen(path: Path) -> tuple[Path, bool]:
+def _path_state(path: Path) -> tuple[Path, bool]:
     """The nearest folder above `path` that exists, and whether it does itself."""
     return next(parent for parent in path.parents if parent.is_dir()), path.exists()
 
 
-async def _await_change(path: Path, seen: tuple[Path, bool], wake: Callable[[], None]) -> None:
-    folder, _ = seen
+async def _wait_for_change(path: Path, before: tuple[Path, bool], wake: Callable[[], None]) -> None:
+    folder, _ = before
     try:
         with FolderWatch(folder) as watch:
-            if _seen(path) == seen:  # else it came before there was a watch
+            if _path_state(path) == before:  # else it came before there was a watch
                 await watch.changed()
     except OSError as refused:
         log.warning("folder not watched", folder=str(folder), error=str(refused))
@@ -306,10 +308,10 @@ async def _await_change(path: Path, seen: tuple[Path, bool], wake: Callable[[], 
     wake()
 
 
-def _head(path: Path, most: int) -> str:
+def _read_head(path: Path, limit: int) -> str:
     try:
         with path.open("rb") as file:
-            return file.read(most).decode(errors="replace")
+            return file.read(limit).decode(errors="replace")
     except OSError:
         return ""
 
@@ -319,20 +321,20 @@ def _log_end(path: Path) -> str:
         lines = path.read_bytes().splitlines()[-FALLBACK_LINES:]
     except OSError:
         return ""
-    whole = [line for line in lines if line.count(b" ") >= 3]
-    if not whole:
+    complete = [line for line in lines if line.count(b" ") >= 3]
+    if not complete:
         return ""  # the join below would make a line of nothing
-    texts = Wording().put(b"\n".join(whole)).split(b"\n")
+    texts = LogFormatter().format(b"\n".join(complete)).split(b"\n")
     shown = [visible(text.decode(errors="replace").rstrip("\r")) for text in texts]  # of progress bars the last state
     return ("\n".join(shown).rstrip("\n") + "\n").encode()[-FALLBACK_BYTES:].decode(errors="replace")
 
 
 async def stop_all(sandbox: Sandbox, grace_seconds: float) -> None:
     """TERM to every process, KILL to those that outlive the grace period."""
-    going = [name for name, state in sandbox.processes().items() if state.started and not state.exited]
-    ends = [asyncio.ensure_future(sandbox.wait(name)) for name in going]
+    running = [name for name, state in sandbox.processes().items() if state.started and not state.exited]
+    ends = [asyncio.ensure_future(sandbox.wait(name)) for name in running]
     for number, seconds in ((signal.SIGTERM, grace_seconds), (signal.SIGKILL, None)):
-        for name, end in zip(going, ends, strict=True):
+        for name, end in zip(running, ends, strict=True):
             if not end.done():
                 with suppress(ProcessLookupError):
                     await sandbox.signal(name, number)

@@ -18,11 +18,11 @@ from shoal.kube.quantity import Quantity
 from shoal.node import volumes
 from shoal.node.checkpoint import PodFolder, PodRecord
 from shoal.node.config import NodeConfig
-from shoal.node.environment import Surroundings, command_line, declared, environment
+from shoal.node.environment import EnvContext, command_line, declared_variables, environment
 from shoal.node.images import Images
 from shoal.node.pod_lifecycle import Waiting
-from shoal.node.pod_references import Lookup, NotThere
-from shoal.node.pod_user import chosen_user
+from shoal.node.pod_references import Lookup, ReferenceMissing
+from shoal.node.pod_user import resolve_user
 from shoal.node.projects import Projects
 from shoal.node.recovery import process_id
 from shoal.node.sandbox.interface import Mount, ProcessSpec
@@ -42,7 +42,7 @@ class CannotStart(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Premises:
+class SpecContext:
     """What the node offers to every process it starts."""
 
     config: NodeConfig
@@ -51,7 +51,7 @@ class Premises:
     offered_env: Mapping[str, str] = field(default_factory=dict)  # by the sandboxes
     projects: Projects | None = None  # None: pods bring none, as on Kubernetes
 
-    def of_project(self, pod: Obj) -> Premises:
+    def with_project(self, pod: Obj) -> SpecContext:
         """With the working folder, environment and images of the project that the pod names; raises CannotStart."""
         name = annotations_of(pod).get(PROJECT)
         if name is None or self.projects is None:
@@ -61,80 +61,82 @@ class Premises:
             missing = f"annotation {PROJECT}: this cluster has not stored the project {name!r}; submit the job again"
             raise CannotStart(Waiting("CreateContainerConfigError", missing))
         config = self.config
-        of_project = replace(
+        with_project = replace(
             config,
             working_dir=project.working_dir,
             caller_env=project.environment(config.caller_env),
             images=project.read_images(config.images),
         )
-        return replace(self, config=of_project)
+        return replace(self, config=with_project)
 
 
-def surroundings(pod: Obj, record: PodRecord, premises: Premises, container: str = "") -> Surroundings:
-    config = premises.config
+def make_env_context(pod: Obj, record: PodRecord, context: SpecContext, container: str = "") -> EnvContext:
+    config = context.config
     gpus = None if config.devices is None else tuple(record.gpus.get(container, ()))
-    return Surroundings(
+    return EnvContext(
         node=config.name,
         host_ip=config.machine.host_ip,
         pod_ip=record.ip or config.machine.host_ip,
         hostname=config.machine.hostname if pod["spec"].get("hostNetwork") else hostname_of(pod),
         allocatable=config.allocatable,
-        services=premises.services,
-        lookup=premises.lookup,
+        services=context.services,
+        lookup=context.lookup,
         gpus=gpus,
         owner=_files_owner(pod, config),
     )
 
 
-def prepare_volumes(pod: Obj, record: PodRecord, folder: PodFolder, premises: Premises) -> dict[str, volumes.Prepared]:
+def prepare_volumes(
+    pod: Obj, record: PodRecord, folder: PodFolder, context: SpecContext
+) -> dict[str, volumes.PreparedVolume]:
     try:
-        return volumes.prepare(pod, folder, surroundings(pod, record, premises))
-    except (NotThere, OSError) as missing:
-        path = missing.path if isinstance(missing, NotThere) else None
+        return volumes.prepare(pod, folder, make_env_context(pod, record, context))
+    except (ReferenceMissing, OSError) as missing:
+        path = missing.path if isinstance(missing, ReferenceMissing) else None
         raise CannotStart(Waiting("ContainerCreating", str(missing)), is_volume=True, path=path) from missing
-    except ValueError as odd:
-        told = f"a volume of the pod names a path that no file system takes: {odd}"
-        raise CannotStart(Waiting("ContainerCreating", told), is_volume=True) from odd
+    except ValueError as error:
+        message = f"a volume of the pod names a path that no file system takes: {error}"
+        raise CannotStart(Waiting("ContainerCreating", message), is_volume=True) from error
 
 
 def process_spec(
-    pod: Obj, container: Obj, record: PodRecord, folder: PodFolder, premises: Premises, attempt: int
+    pod: Obj, container: Obj, record: PodRecord, folder: PodFolder, context: SpecContext, attempt: int
 ) -> ProcessSpec:
     """The process for one start of the container; raises CannotStart."""
-    prepared = prepare_volumes(pod, record, folder, premises)
-    premises = premises.of_project(pod)
+    prepared = prepare_volumes(pod, record, folder, context)
+    context = context.with_project(pod)
     try:
         _check_probes(container)
-        return _spec(pod, container, record, folder, premises, attempt, prepared)
-    except (NotThere, OSError) as missing:
+        return _build_spec(pod, container, record, folder, context, attempt, prepared)
+    except (ReferenceMissing, OSError) as missing:
         raise CannotStart(Waiting("CreateContainerConfigError", str(missing))) from missing
-    except ValueError as odd:
-        message = f"the container names a path that no file system takes: {odd}"
-        raise CannotStart(Waiting("CreateContainerConfigError", message)) from odd
+    except ValueError as error:
+        message = f"the container names a path that no file system takes: {error}"
+        raise CannotStart(Waiting("CreateContainerConfigError", message)) from error
 
 
 def _check_probes(container: Obj) -> None:
     for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
         if "grpc" in (container.get(probe) or {}):
-            raise NotThere(f"{probe}: this node does not ask over gRPC; use httpGet, tcpSocket or exec instead")
+            raise ReferenceMissing(f"{probe}: this node does not ask over gRPC; use httpGet, tcpSocket or exec instead")
 
 
-def _spec(
+def _build_spec(
     pod: Obj,
     container: Obj,
     record: PodRecord,
     folder: PodFolder,
-    premises: Premises,
+    context: SpecContext,
     attempt: int,
-    prepared: Mapping[str, volumes.Prepared],
+    prepared: Mapping[str, volumes.PreparedVolume],
 ) -> ProcessSpec:
-    config, name, image = premises.config, container["name"], container.get("image") or ""
-    around = surroundings(pod, record, premises, name)
-    variables = declared(pod, container, around)
+    config, name, image = context.config, container["name"], container.get("image") or ""
+    env_context = make_env_context(pod, record, context, name)
+    variables = declared_variables(pod, container, env_context)
     argv = command_line(container, config.images.command(image), variables)
     if not argv:
         raise CannotStart(Waiting("ImageNotConfigured", config.images.missing_command(image, name)))
-    caller = {**config.caller_env, **premises.offered_env}  # the caller's own proxy is out of a pod's reach
+    caller = {**config.caller_env, **context.offered_env}  # the caller's own proxy is out of a pod's reach
     image_env = config.images.env(image, caller.get("PATH", os.defpath))
     uid, gid = _user(pod, container, config)
     folder.path.mkdir(parents=True, exist_ok=True)
@@ -146,10 +148,10 @@ def _spec(
     return ProcessSpec(
         id=process_id(name, attempt),
         argv=argv,
-        env=environment(variables, caller=caller, image=image_env, around=around),
+        env=environment(variables, caller=caller, image=image_env, env_context=env_context),
         cwd=cwd,
         log_file=folder.log_file(name, attempt),
-        mounts=(*mounts, *_working_folder(cwd, mounts, folder, name), _message_mount(container, folder, attempt)),
+        mounts=(*mounts, *_working_dir_mount(cwd, mounts, folder, name), _message_mount(container, folder, attempt)),
         uid=uid,
         gid=gid,
         memory_bytes=_limit(container, "memory", Quantity.value),
@@ -166,7 +168,7 @@ def _check_sources(mounts: tuple[Mount, ...], hidden: tuple[Path, ...], folder: 
         if source is None or not any(source.is_relative_to(place) for place in hidden):
             continue
         if ".." in source.parts or not source.is_relative_to(folder.path):
-            raise NotThere(f"{source} belongs to the node and cannot be mounted")
+            raise ReferenceMissing(f"{source} belongs to the node and cannot be mounted")
 
 
 def _check_python(images: Images, image: str, mounts: tuple[Mount, ...]) -> None:
@@ -177,7 +179,7 @@ def _check_python(images: Images, image: str, mounts: tuple[Mount, ...]) -> None
     raise CannotStart(Waiting("ImageNotConfigured", images.missing_python(image)), path=home / "bin")
 
 
-def _working_folder(cwd: str, mounts: tuple[Mount, ...], folder: PodFolder, name: str) -> tuple[Mount, ...]:
+def _working_dir_mount(cwd: str, mounts: tuple[Mount, ...], folder: PodFolder, name: str) -> tuple[Mount, ...]:
     """A working folder that neither the machine nor a volume has is made for the container, as runtimes do."""
     path = PurePosixPath(cwd)
     if Path(cwd).exists() or any(path.is_relative_to(mount.target) for mount in mounts):
@@ -215,12 +217,12 @@ def _files_owner(pod: Obj, config: NodeConfig) -> tuple[int, int] | None:
         return None
     try:
         return _separate_user(pod, pod["spec"].get("securityContext") or {})
-    except NotThere:  # no container of the pod will start as that user
-        return chosen_user(namespace_of(pod), None, None)
+    except ReferenceMissing:  # no container of the pod will start as that user
+        return resolve_user(namespace_of(pod), None, None)
 
 
 def _separate_user(pod: Obj, wanted: Mapping[str, Any]) -> tuple[int, int]:
-    return chosen_user(namespace_of(pod), wanted.get("runAsUser"), wanted.get("runAsGroup"))
+    return resolve_user(namespace_of(pod), wanted.get("runAsUser"), wanted.get("runAsGroup"))
 
 
 def _user(pod: Obj, container: Obj, config: NodeConfig) -> tuple[int | None, int | None]:
@@ -232,5 +234,7 @@ def _user(pod: Obj, container: Obj, config: NodeConfig) -> tuple[int | None, int
     uid, gid = wanted.get("runAsUser"), wanted.get("runAsGroup")
     effective = os.geteuid() if uid is None else int(uid)
     if wanted.get("runAsNonRoot") and effective == 0:
-        raise NotThere("container has runAsNonRoot and would run as root: set runAsUser, or start the node as a user")
+        raise ReferenceMissing(
+            "container has runAsNonRoot and would run as root: set runAsUser, or start the node as a user"
+        )
     return (None if uid is None else int(uid)), (None if gid is None else int(gid))

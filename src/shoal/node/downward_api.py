@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from shoal.kube.objects import Obj, annotations_of, labels_of
 from shoal.kube.quantity import Quantity
 from shoal.node.pod_lifecycle import find_container
-from shoal.node.pod_references import NotThere
+from shoal.node.pod_references import ReferenceMissing
 
 _SUBSCRIPT = re.compile(r"metadata\.(labels|annotations)\['(.+)'\]")
 _WHOLE_BYTES = ("memory", "ephemeral-storage")
@@ -40,7 +40,7 @@ def field_value(pod: Obj, path: str, *, pod_ip: str, host_ip: str, node: str) ->
         "status.podIPs": pod_ip,
     }
     if path not in known:
-        raise NotThere(f"unsupported fieldPath: {path}")
+        raise ReferenceMissing(f"unsupported fieldPath: {path}")
     return str(known[path])
 
 
@@ -56,14 +56,14 @@ def resource_value(pod: Obj, container: Obj, ref: Obj, allocatable: Mapping[str,
     """
     about = find_container(pod, ref["containerName"]) if ref.get("containerName") else container
     if about is None:
-        raise NotThere(f"container {ref['containerName']} not found")
+        raise ReferenceMissing(f"container {ref['containerName']} not found")
     which, _, name = str(ref["resource"]).partition(".")
     resources = about.get("resources") or {}
     amount = (resources.get(which) or {}).get(name)
     if amount is None and which == "limits" and name in ("cpu", *_WHOLE_BYTES):
         amount = allocatable.get(name)
     if which not in ("limits", "requests"):
-        raise NotThere(f"unsupported container resource: {ref['resource']}")
+        raise ReferenceMissing(f"unsupported container resource: {ref['resource']}")
     divisor = Quantity.parse(str(ref.get("divisor") or "0"))
     unit = divisor.nanos or Quantity.of(1).nanos
     return str(-(-Quantity.parse(str(amount or "0")).nanos // unit))

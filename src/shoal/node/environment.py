@@ -17,7 +17,7 @@ from functools import cache
 from shoal.kube.kinds import CONFIG_MAP, SECRET, Kind
 from shoal.kube.objects import Obj, name_of, namespace_of
 from shoal.node.downward_api import field_value, resource_value
-from shoal.node.pod_references import Lookup, NotThere
+from shoal.node.pod_references import Lookup, ReferenceMissing
 
 MAX_TEXT_CHARACTERS = 128 << 10  # of an expanded text: the kernel takes no longer argument or variable
 MAX_CHARACTERS = 6 << 20  # of the arguments, and of the variables: the kernel takes no more of both together
@@ -31,7 +31,7 @@ Read = Callable[[Kind, str], Mapping[str, bytes] | None]  # of the pod's namespa
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class EnvContext:
     """What the node knows that a container's environment may need."""
 
     node: str
@@ -59,7 +59,7 @@ def expand(text: str, variables: Mapping[str, str]) -> str:
         size += found.start() - end + len(value)
         end = found.end()
         if size > MAX_TEXT_CHARACTERS:
-            raise NotThere(
+            raise ReferenceMissing(
                 f"a text with $(VAR) in it expands to more than {MAX_TEXT_CHARACTERS} characters, and no argument "
                 "and no variable of a process can be longer"
             )
@@ -86,27 +86,27 @@ class _Size:
     def add(self, *texts: str | bytes) -> None:
         self._characters += sum(map(len, texts))
         if self._characters > MAX_CHARACTERS:
-            raise NotThere(
+            raise ReferenceMissing(
                 f"{self._what} of the container have more than {MAX_CHARACTERS} characters, "
                 "and no process can have more"
             )
 
 
-def reader(pod: Obj, around: Surroundings) -> Read:
+def reader(pod: Obj, env_context: EnvContext) -> Read:
     """Decodes each ConfigMap and Secret once, however many references to it there are."""
     namespace = namespace_of(pod)
-    return cache(lambda kind, name: around.lookup.data(kind, namespace, name))
+    return cache(lambda kind, name: env_context.lookup.data(kind, namespace, name))
 
 
-def declared(pod: Obj, container: Obj, around: Surroundings) -> dict[str, str]:
+def declared_variables(pod: Obj, container: Obj, env_context: EnvContext) -> dict[str, str]:
     """The variables that come from the manifest and the cluster: these `$(VAR)` may name."""
-    variables = dict(_service_links(pod, around.services))
+    variables = dict(_service_links(pod, env_context.services))
     size = _Size("the variables")
-    read = reader(pod, around)
+    read = reader(pod, env_context)
     for source in container.get("envFrom") or ():
         variables.update(_from_source(source, read, size))
     for variable in container.get("env") or ():
-        value = _value(pod, container, variable, variables, around, read)
+        value = _value(pod, container, variable, variables, env_context, read)
         if value is not None:
             size.add(variable["name"], value)
             variables[variable["name"]] = value
@@ -114,13 +114,13 @@ def declared(pod: Obj, container: Obj, around: Surroundings) -> dict[str, str]:
 
 
 def environment(
-    variables: Mapping[str, str], *, caller: Mapping[str, str], image: Mapping[str, str], around: Surroundings
+    variables: Mapping[str, str], *, caller: Mapping[str, str], image: Mapping[str, str], env_context: EnvContext
 ) -> dict[str, str]:
     """All a process gets, from the caller's environment up to the devices it may use."""
-    layers = {**caller, **image, "HOSTNAME": around.hostname, **variables}
-    if around.gpus is not None:
+    layers = {**caller, **image, "HOSTNAME": env_context.hostname, **variables}
+    if env_context.gpus is not None:
         layers |= CUDA_ORDER
-        layers[CUDA_DEVICES] = ",".join(str(index) for index in around.gpus)
+        layers[CUDA_DEVICES] = ",".join(str(index) for index in env_context.gpus)
     return layers
 
 
@@ -138,7 +138,7 @@ def command_line(container: Obj, image_command: Iterable[str], variables: Mappin
 
 
 def _value(
-    pod: Obj, container: Obj, variable: Obj, before: Mapping[str, str], around: Surroundings, read: Read
+    pod: Obj, container: Obj, variable: Obj, before: Mapping[str, str], env_context: EnvContext, read: Read
 ) -> str | None:
     """None where an optional reference leads nowhere: the variable is then not set at all."""
     origin = variable.get("valueFrom")
@@ -146,14 +146,16 @@ def _value(
         return expand(variable.get("value") or "", before)
     if ref := origin.get("fieldRef"):
         path = ref["fieldPath"]
-        return field_value(pod, path, pod_ip=around.pod_ip, host_ip=around.host_ip, node=around.node)
+        return field_value(pod, path, pod_ip=env_context.pod_ip, host_ip=env_context.host_ip, node=env_context.node)
     if ref := origin.get("resourceFieldRef"):
-        return resource_value(pod, container, ref, around.allocatable)
+        return resource_value(pod, container, ref, env_context.allocatable)
     if ref := origin.get("configMapKeyRef"):
         return _key(CONFIG_MAP, ref, namespace_of(pod), read)
     if ref := origin.get("secretKeyRef"):
         return _key(SECRET, ref, namespace_of(pod), read)
-    raise NotThere(f"the variable {variable['name']} comes from a source this node does not know: {', '.join(origin)}")
+    raise ReferenceMissing(
+        f"the variable {variable['name']} comes from a source this node does not know: {', '.join(origin)}"
+    )
 
 
 def _key(kind: Kind, ref: Obj, namespace: str, read: Read) -> str | None:
@@ -161,11 +163,11 @@ def _key(kind: Kind, ref: Obj, namespace: str, read: Read) -> str | None:
     if data is None:
         if ref.get("optional"):
             return None
-        raise NotThere(f'{kind.kind.lower()} "{ref["name"]}" not found')
+        raise ReferenceMissing(f'{kind.kind.lower()} "{ref["name"]}" not found')
     if ref["key"] not in data:
         if ref.get("optional"):
             return None
-        raise NotThere(f"couldn't find key {ref['key']} in {kind.kind} {namespace}/{ref['name']}")
+        raise ReferenceMissing(f"couldn't find key {ref['key']} in {kind.kind} {namespace}/{ref['name']}")
     return data[ref["key"]].decode(errors="replace")
 
 
@@ -178,7 +180,7 @@ def _from_source(source: Obj, read: Read, size: _Size) -> dict[str, str]:
             continue
         data = read(kind, ref["name"])
         if data is None and not ref.get("optional"):
-            raise NotThere(f'{kind.kind.lower()} "{ref["name"]}" not found')
+            raise ReferenceMissing(f'{kind.kind.lower()} "{ref["name"]}" not found')
         for key, value in (data or {}).items():
             size.add(prefix, key, value)  # also where it is no variable: it has been looked at
             if _NAME.fullmatch(prefix + key):

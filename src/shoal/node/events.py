@@ -15,17 +15,17 @@ from shoal.logs import Logger
 
 log = Logger(__name__)
 
-MOST_WAITING = 1000
+MAX_QUEUED = 1000
 
 
 class Events:
-    """`note` never waits; `run` in a task carries the notes out in order."""
+    """`emit` never waits; `run` in a task carries the notes out in order."""
 
     def __init__(self, recorder: EventRecorder | None) -> None:
         self._recorder = recorder
-        self._queue: asyncio.Queue[tuple[Obj, str, str, str, str]] = asyncio.Queue(MOST_WAITING)
+        self._queue: asyncio.Queue[tuple[Obj, str, str, str, str]] = asyncio.Queue(MAX_QUEUED)
 
-    def note(self, pod: Obj, reason: str, message: str, *, container: str = "", warning: bool = False) -> None:
+    def emit(self, pod: Obj, reason: str, message: str, *, container: str = "", warning: bool = False) -> None:
         """Say that `reason` happened to the pod, or to one of its containers."""
         if self._recorder is None or self._queue.full():
             return

@@ -19,14 +19,14 @@ from shoal.kube.owners import owner_reference
 from shoal.kube.times import rfc3339
 from shoal.logs import Logger
 from shoal.node.config import NodeConfig
-from shoal.node.lease import NAMESPACE, is_held, new_lease, other_holder, renewal
-from shoal.node.node_object import node_object, node_status, stopped
+from shoal.node.lease import NAMESPACE, held_message, new_lease, other_holder, renewal
+from shoal.node.node_object import node_object, node_status, stopped_condition
 from shoal.node.status_manager import find_bound_pod
 
 log = Logger(__name__)
 
 RETRY_SECONDS = 1.0
-LONGEST_RETRY_SECONDS = 30.0
+MAX_RETRY_SECONDS = 30.0
 
 Refused = (ApiError, OutcomeUnknown, OSError)
 FINAL = (400, 403, 422)  # the object itself is wrong or forbidden, and will be the next time
@@ -44,25 +44,25 @@ class Heartbeat:
         self._node: Obj = {}
         self._holder = config.holder or config.name
         self._lease: Obj = {}  # as written last; empty: unknown
-        self._missing = asyncio.Event()
-        self._own = Informer(cluster, NODE, fields=f"metadata.name={config.name}", on_change=self._changed)
+        self._deleted = asyncio.Event()
+        self._own = Informer(cluster, NODE, fields=f"metadata.name={config.name}", on_change=self._on_node_change)
 
     async def register(self) -> None:
         """Make the Node, or take over the one that is there; patient with an API that is not up yet. NodeRefused
         where patience would not help."""
-        await self._insist(self._register_or_give_up)
-        await self._insist(self._renew)
+        await self._retry(self._register_or_give_up)
+        await self._retry(self._renew)
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._own.run())
-            group.create_task(self._every(self._config.renew_seconds, self._renew))
-            group.create_task(self._every(self._config.heartbeat_seconds, self._register))
-            group.create_task(self._return_when_missed())
+            group.create_task(self._repeat(self._config.renew_seconds, self._renew))
+            group.create_task(self._repeat(self._config.heartbeat_seconds, self._register))
+            group.create_task(self._register_when_deleted())
 
-    async def resign(self) -> None:
+    async def set_not_ready(self) -> None:
         """Say once that the node is not ready; nobody waits for an API that does not listen."""
-        patch = {"status": {"conditions": [stopped(rfc3339(self._now()))]}}
+        patch = {"status": {"conditions": [stopped_condition(rfc3339(self._now()))]}}
         try:
             await self._cluster.patch(
                 NODE, self._config.name, patch=patch, patch_type=PatchType.STRATEGIC, subresource="status",
@@ -75,25 +75,25 @@ class Heartbeat:
         """The pod as the API has it now, where it is bound to this node; retried until the API answers."""
         found: Obj | None = None
 
-        async def look() -> None:
+        async def find() -> None:
             nonlocal found
             found = await find_bound_pod(self._cluster, key, self._config.name)
 
-        await self._insist(look)
+        await self._retry(find)
         return found
 
     # The Node
 
     async def _register(self) -> None:
         config = self._config
-        wanted = node_object(config.name, config.machine, config.labels, self._pod_cidr, config.taints)
-        labels = {"metadata": {"labels": wanted["metadata"]["labels"]}}
+        desired = node_object(config.name, config.machine, config.labels, self._pod_cidr, config.taints)
+        labels = {"metadata": {"labels": desired["metadata"]["labels"]}}
         try:
             self._node = await self._cluster.patch(NODE, self._config.name, patch=labels)
         except ApiError as refused:
             if refused.code != 404:
                 raise
-            self._node = await self._cluster.create(NODE, wanted)
+            self._node = await self._cluster.create(NODE, desired)
         status = node_status(
             self._config.name,
             self._config.machine,
@@ -117,14 +117,14 @@ class Heartbeat:
                 "What a node declares stands in --capacity, --label and --taint, and in `capacity:` of shoal.yaml."
             ) from refused
 
-    def _changed(self, change: Change) -> None:
+    def _on_node_change(self, change: Change) -> None:
         if change.new is None:
-            self._missing.set()
+            self._deleted.set()
 
-    async def _return_when_missed(self) -> None:
+    async def _register_when_deleted(self) -> None:
         while True:
-            await self._missing.wait()
-            self._missing.clear()
+            await self._deleted.wait()
+            self._deleted.clear()
             await self.register()
 
     # The Lease
@@ -133,7 +133,7 @@ class Heartbeat:
         """Under the version seen last, so that of two agents that start at once only one gets the Lease."""
         known = self._lease or await self._find_lease()
         if other := other_holder(known, self._holder, self._now()):
-            raise NodeRefused(is_held(self._config.name, other))
+            raise NodeRefused(held_message(self._config.name, other))
         spec = renewal(self._holder, self._config.lease_seconds, self._now())
         self._lease = {}
         if known:
@@ -157,12 +157,12 @@ class Heartbeat:
 
     # Patience
 
-    async def _every(self, seconds: float, do: Callable[[], Awaitable[None]]) -> None:
+    async def _repeat(self, seconds: float, do: Callable[[], Awaitable[None]]) -> None:
         while True:
             await asyncio.sleep(seconds)  # a lease is renewed by the clock, by its nature
-            await self._insist(do)
+            await self._retry(do)
 
-    async def _insist(self, do: Callable[[], Awaitable[None]]) -> None:
+    async def _retry(self, do: Callable[[], Awaitable[None]]) -> None:
         pause = RETRY_SECONDS
         while True:
             try:
@@ -171,7 +171,7 @@ class Heartbeat:
             except Refused as refused:
                 log.warning("the API did not take the node's word", node=self._config.name, error=str(refused))
             await asyncio.sleep(pause)
-            pause = min(pause * 2, LONGEST_RETRY_SECONDS)
+            pause = min(pause * 2, MAX_RETRY_SECONDS)
 
     def _now(self) -> datetime:
         return datetime.fromtimestamp(self._config.clock(), UTC)

@@ -1,6 +1,6 @@
 """What this machine allows a node to do, in plain words, and what it costs where it does not.
 
-`survey` is for people (`shoal doctor`): it tries things out in a child process that is thrown away, looks at the
+`run_checks` is for people (`shoal doctor`): it tries things out in a child process that is thrown away, looks at the
 rest, takes well under a second and leaves nothing behind.
 """
 
@@ -20,9 +20,9 @@ from typing import Any
 import shoal
 from shoal.node.sandbox import cgroups, feature_probe
 
-_TRY = (
+_PROBE_SCRIPT = (
     "import sys, json; sys.path.append(sys.argv[1]); from shoal.node.sandbox import feature_probe; "
-    "print(json.dumps(feature_probe.attempt()))"
+    "print(json.dumps(feature_probe.probe_features()))"
 )
 _SHARED_MEMORY = "/dev/shm"  # noqa: S108 - looked at, never written to
 _ENOUGH_DESCRIPTORS = 4096
@@ -40,22 +40,22 @@ class Finding:
     cost: str = ""
 
 
-def what_is_allowed(python: str = sys.executable) -> Mapping[str, Any]:
+def probe_host(python: str = sys.executable) -> Mapping[str, Any]:
     """The result of the trial (see `sandbox.feature_probe`), made in a process of its own: a trial forks, and this one
     may have threads."""
     root = str(Path(shoal.__file__).parents[1])
-    done = subprocess.run([python, "-I", "-S", "-c", _TRY, root], capture_output=True, check=True, timeout=30)
+    done = subprocess.run([python, "-I", "-S", "-c", _PROBE_SCRIPT, root], capture_output=True, check=True, timeout=30)
     allowed: Mapping[str, Any] = json.loads(done.stdout)
     return allowed
 
 
-def survey() -> list[Finding]:
-    allowed = what_is_allowed()
+def run_checks() -> list[Finding]:
+    allowed = probe_host()
     return [
         _namespaces(allowed),
         _mounts(allowed),
         _networks(allowed),
-        _way_out(allowed),
+        _egress(allowed),
         *_limits(),
         _gpus(),
         _shared_memory(),
@@ -71,7 +71,7 @@ def _namespaces(allowed: Mapping[str, Any]) -> Finding:
             return Finding(name, True, "made with root's own powers")
         case feature_probe.USER:
             return Finding(name, True, "made inside a user namespace; no root needed")
-    reason = _why_no_namespaces() or allowed["detail"]
+    reason = _namespace_obstacle() or allowed["detail"]
     return Finding(
         name,
         False,
@@ -80,7 +80,7 @@ def _namespaces(allowed: Mapping[str, Any]) -> Finding:
     )
 
 
-def _why_no_namespaces() -> str:
+def _namespace_obstacle() -> str:
     """Settings known to forbid user namespaces, each with the way to allow them."""
     for setting, forbids, remedy in (
         (
@@ -123,7 +123,7 @@ def _networks(allowed: Mapping[str, Any]) -> Finding:
     )
 
 
-def _way_out(allowed: Mapping[str, Any]) -> Finding:
+def _egress(allowed: Mapping[str, Any]) -> Finding:
     if not allowed["network"]:
         return Finding("way out", True, "pods use the machine's own network")
     if allowed["redirect"]:
@@ -158,10 +158,10 @@ _LIMITS = (
 
 
 def _limits() -> list[Finding]:
-    place, words = cgroups.find()
+    place, details = cgroups.find()
     allowed = {} if place is None else place.folders
     return [
-        Finding(name, controller in allowed, words[controller], "" if controller in allowed else cost)
+        Finding(name, controller in allowed, details[controller], "" if controller in allowed else cost)
         for controller, name, cost in _LIMITS
     ]
 
@@ -215,4 +215,4 @@ def _sqlite() -> Finding:
     return Finding("SQLite", works, sqlite3.sqlite_version, cost)
 
 
-__all__ = ["Finding", "survey", "what_is_allowed"]
+__all__ = ["Finding", "probe_host", "run_checks"]

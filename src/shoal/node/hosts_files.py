@@ -1,6 +1,6 @@
 """Keeps the hosts files and the table of virtual addresses true while Services come and go.
 
-One `Names` per process: every agent in it registers the hosts files of its pods. Changes are taken together:
+One `HostsFiles` per process: every agent in it registers the hosts files of its pods. Changes are taken together:
 however many Services change in one turn of the loop, each file is written at most once, and only if its text
 differs. A file is rewritten in place, because it is what the pod has mounted; a reader at any moment finds
 the old text or the new one followed by empty lines, never nothing.
@@ -19,26 +19,26 @@ from shoal.cluster.informer import Change, Informer, strip_managed_fields
 from shoal.kube.kinds import ENDPOINT_SLICE, SERVICE
 from shoal.kube.objects import Key, Obj, name_of, namespace_of
 from shoal.logs import Logger
-from shoal.node.config import usual_range
+from shoal.node.config import default_range
 from shoal.node.environment import API
 from shoal.node.sandbox.interface import Sandboxes
 from shoal.node.service_names import (
     Directory,
-    Neighbour,
     Peer,
+    PodHosts,
     Table,
-    directory,
+    build_directory,
     hosts_file,
     peer_lines,
+    reachable_slice,
     service_lines,
     service_table,
-    unfound,
-    within_reach,
+    undiscovered_peers,
 )
 
 log = Logger(__name__)
 
-SERVE_AGAIN_SECONDS = 5.0
+SERVE_RETRY_SECONDS = 5.0
 
 
 def rewrite(path: Path, text: str) -> None:
@@ -55,29 +55,29 @@ def rewrite(path: Path, text: str) -> None:
 
 @dataclass(slots=True)
 class _Registered:
-    pod: Neighbour
+    pod: PodHosts
     path: Path
     text: str
 
 
-class Names:
+class HostsFiles:
     """Run `run` in a task; `synced` is set once the Services are known. `api` is where the node itself finds the API:
     its Service leads there too, because a server may name itself by an address that is of no use on this machine.
-    `here` are the nodes of this machine, which may become more."""
+    `local_nodes` are the nodes of this machine, which may become more."""
 
     def __init__(
         self,
         cluster: Cluster,
         sandboxes: Sandboxes,
         *,
-        here: Collection[str] = (),
+        local_nodes: Collection[str] = (),
         api: tuple[str, int] | None = None,
     ) -> None:
         self._sandboxes = sandboxes
-        self._here = here
+        self._local_nodes = local_nodes
         self._api = api
-        self._services = Informer(cluster, SERVICE, on_change=self._changed, trim=strip_managed_fields)
-        self._slices = Informer(cluster, ENDPOINT_SLICE, on_change=self._changed, trim=strip_managed_fields)
+        self._services = Informer(cluster, SERVICE, on_change=self._on_change, trim=strip_managed_fields)
+        self._slices = Informer(cluster, ENDPOINT_SLICE, on_change=self._on_change, trim=strip_managed_fields)
         self._files: dict[str, _Registered] = {}
         self._peers: dict[str, Peer] = {}
         self._dirty = asyncio.Event()
@@ -100,58 +100,61 @@ class Names:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._services.run())
             group.create_task(self._slices.run())
-            group.create_task(self._keep_true())
+            group.create_task(self._sync_forever())
 
-    def register(self, uid: str, pod: Neighbour, path: Path) -> None:
-        """Write the pod's hosts file now and keep it true until `forget`."""
+    def register(self, uid: str, pod: PodHosts, path: Path) -> None:
+        """Write the pod's hosts file now and keep it true until `remove`."""
         text = hosts_file(pod, self._lines_for(pod.namespace))
         path.parent.mkdir(parents=True, exist_ok=True)
         rewrite(path, text)
         self._files[uid] = _Registered(pod, path, text)
 
-    def expect(self, uid: str, pod: Peer) -> None:
-        """Tell the others of a pod that is about to run, until `forget`."""
+    def add_peer(self, uid: str, pod: Peer) -> None:
+        """Tell the others of a pod that is about to run, until `remove`."""
         self._peers[uid] = pod
         self._lines.clear()
         self._dirty.set()
 
-    def forget(self, uid: str) -> None:
+    def remove(self, uid: str) -> None:
         self._files.pop(uid, None)
         if self._peers.pop(uid, None) is not None:
             self._lines.clear()
             self._dirty.set()
 
-    def _changed(self, _: Change) -> None:
+    def _on_change(self, _: Change) -> None:
         self._directory = None
         self._lines.clear()
         self._dirty.set()
 
-    def _known(self) -> Directory:
+    def _current_directory(self) -> Directory:
         if self._directory is None:
-            own = usual_range(self._sandboxes.network)
-            pieces = [within_reach(piece, self._here, own) for piece in self._slices.objects.values()]
-            self._directory = directory(self._services.objects.values(), pieces)
-            self._peers = unfound(self._directory, self._peers)
+            own = default_range(self._sandboxes.network)
+            endpoint_slices = [
+                reachable_slice(endpoint_slice, self._local_nodes, own)
+                for endpoint_slice in self._slices.objects.values()
+            ]
+            self._directory = build_directory(self._services.objects.values(), endpoint_slices)
+            self._peers = undiscovered_peers(self._directory, self._peers)
         return self._directory
 
     def _lines_for(self, namespace: str) -> str:
         if namespace not in self._lines:
-            known = self._known()
-            self._lines[namespace] = service_lines(known, namespace) + peer_lines(
-                known, self._peers.values(), namespace
+            directory = self._current_directory()
+            self._lines[namespace] = service_lines(directory, namespace) + peer_lines(
+                directory, self._peers.values(), namespace
             )
         return self._lines[namespace]
 
-    async def _keep_true(self) -> None:
+    async def _sync_forever(self) -> None:
         await self.synced()
         self._dirty.set()
         while True:
             await self._dirty.wait()
             self._dirty.clear()
-            self._rewrite_files()
-            await self._serve()
+            self._sync_files()
+            await self._sync_services()
 
-    def _rewrite_files(self) -> None:
+    def _sync_files(self) -> None:
         for registered in list(self._files.values()):
             text = hosts_file(registered.pod, self._lines_for(registered.pod.namespace))
             if text == registered.text:
@@ -162,15 +165,15 @@ class Names:
             except OSError as refused:
                 log.warning("hosts file not written", path=str(registered.path), error=str(refused))
 
-    def _way_to_api(self) -> Table:
+    def _api_service_table(self) -> Table:
         service = self._services.objects.get(Key(*API))
         if self._api is None or service is None:
             return {}
         spec = service["spec"]
         return {(spec["clusterIP"], int(port["port"])): (self._api,) for port in spec.get("ports") or ()}
 
-    async def _serve(self) -> None:
-        table = service_table(self._known()) | self._way_to_api()
+    async def _sync_services(self) -> None:
+        table = service_table(self._current_directory()) | self._api_service_table()
         if table == self._table:
             return
         try:
@@ -179,4 +182,4 @@ class Names:
         except Exception:
             # Whatever befell the proxy, names and pods go on; the next change, or a little time, tries again.
             log.exception("service addresses not served")
-            asyncio.get_running_loop().call_later(SERVE_AGAIN_SECONDS, self._dirty.set)
+            asyncio.get_running_loop().call_later(SERVE_RETRY_SECONDS, self._dirty.set)

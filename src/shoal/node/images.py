@@ -30,10 +30,10 @@ from typing import Any, TypeGuard
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from shoal.node.config_errors import found, sentences
+from shoal.node.config_errors import error_lines, format_value
 from shoal.node.sandbox.interface import Mount
 
-SUBMIT_AGAIN = "delete the job and submit it again"
+SUBMIT_AGAIN_HINT = "delete the job and submit it again"
 _WILDCARD = re.compile(r"[*?]|\[[^]]*\]")
 
 
@@ -67,24 +67,26 @@ class ImageEntry(BaseModel):
     def _targets_are_absolute(cls, mounts: dict[str, str | None]) -> dict[str, str | None]:
         wrong = [target for target in mounts if not PurePosixPath(target).is_absolute() or target == "/"]
         if wrong:
-            told = "is not right; write where the folder appears as an absolute path below /"
-            raise ValueError("\n".join(f".{target}: {found(target)} {told}" for target in wrong))
+            problem = "is not right; write where the folder appears as an absolute path below /"
+            raise ValueError("\n".join(f".{target}: {format_value(target)} {problem}" for target in wrong))
         return mounts
 
     @field_validator("working_dir")
     @classmethod
     def _folder_is_absolute(cls, folder: str | None) -> str | None:
         if folder is not None and not PurePosixPath(folder).is_absolute():
-            raise ValueError(f": {found(folder)} is not right; write an absolute path in the pod, such as /workspace")
+            raise ValueError(
+                f": {format_value(folder)} is not right; write an absolute path in the pod, such as /workspace"
+            )
         return folder
 
     @field_validator("env", mode="before")
     @classmethod
     def _values_are_text(cls, env: Any) -> Any:
-        odd = {name: value for name, value in env.items() if not isinstance(value, str)} if _is_dict(env) else {}
-        if odd:
-            told = "is not text; put the value in quotes"
-            raise ValueError("\n".join(f".{name}: {found(value)} {told}" for name, value in odd.items()))
+        not_text = {name: value for name, value in env.items() if not isinstance(value, str)} if _is_dict(env) else {}
+        if not_text:
+            problem = "is not text; put the value in quotes"
+            raise ValueError("\n".join(f".{name}: {format_value(value)} {problem}" for name, value in not_text.items()))
         return env
 
 
@@ -99,7 +101,7 @@ class Images:
     entries: Mapping[str, ImageEntry] = field(default_factory=dict)
     config_file: str = "shoal.yaml"
     base: Path = field(default_factory=Path)
-    again: str = ""  # what has a corrected file read, where that is not a new start of the cluster
+    retry_hint: str = ""  # what has a corrected file read, where that is not a new start of the cluster
     job_file: str = ""  # the configuration that the next submission of the job reads, where it has no `images:` yet
 
     def entry(self, image: str) -> ImageEntry | None:
@@ -148,10 +150,10 @@ class Images:
             f'image "{image}" stands for programs in the Python environment {self.python(image)}, which is not there: '
             f"it has no folder bin. Make it, for example with `python3 -m venv {self.python(image)}`, and the "
             f"container starts; or correct `python:` under `images:` in {self.config_file} and "
-            f"{self.again or 'start the cluster again'}"
+            f"{self.retry_hint or 'start the cluster again'}"
         )
 
-    def absent(self) -> list[str]:
+    def missing_paths(self) -> list[str]:
         """What the entries name and this machine does not have, or not yet: `path: sentence`."""
         lines = []
         for pattern, entry in self.entries.items():
@@ -166,13 +168,13 @@ class Images:
         """What to tell a person whose container has nothing to run."""
         has_entry = self.entry(image) is not None
         add = f'`command:` to the entry that matches "{image}"' if has_entry else f'an entry "{image}" with `command:`'
-        file, again = self.config_file, self.again or "stop the cluster and start it again"
+        file, retry_hint = self.config_file, self.retry_hint or "stop the cluster and start it again"
         if self.job_file and not has_entry:
-            file, again = self.job_file, SUBMIT_AGAIN
+            file, retry_hint = self.job_file, SUBMIT_AGAIN_HINT
         return (
             f'container {container} names no command and image "{image}" has none here. '
             f"Set `command` in the pod, or add {add} under `images:` in {file}, "
-            f"for example: images: {{{image!r}: {{command: [python, main.py]}}}}; then {again}"
+            f"for example: images: {{{image!r}: {{command: [python, main.py]}}}}; then {retry_hint}"
         )
 
 
@@ -182,8 +184,8 @@ def read_images(written: Any, *, config_file: str, base: Path) -> Images:
         return Images({}, config_file, base)
     if not isinstance(written, Mapping):
         raise ImagesInvalid(
-            f"{config_file}: images: {found(written)} is not right; write a mapping from image names or patterns to "
-            "entries, such as {'acme/trainer:*': {python: ~/venvs/trainer}}"
+            f"{config_file}: images: {format_value(written)} is not right; write a mapping from image names or "
+            "patterns to entries, such as {'acme/trainer:*': {python: ~/venvs/trainer}}"
         )
     entries: dict[str, ImageEntry] = {}
     mistakes: list[str] = []
@@ -191,7 +193,7 @@ def read_images(written: Any, *, config_file: str, base: Path) -> Images:
         try:
             entries[str(pattern)] = ImageEntry.model_validate(_without_nulls(entry or {}))
         except ValidationError as invalid:
-            mistakes += [f'{config_file}: images."{pattern}"{line}' for line in sentences(invalid, ImageEntry)]
+            mistakes += [f'{config_file}: images."{pattern}"{line}' for line in error_lines(invalid, ImageEntry)]
     if mistakes:
         raise ImagesInvalid("\n".join(mistakes))
     return Images(entries, config_file, base)

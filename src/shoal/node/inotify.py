@@ -19,7 +19,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class FolderWatch:
-    """`await changed()` returns after the next change in the folder, or after `poke()`; changes are not lost
+    """`await changed()` returns after the next change in the folder, or after `notify()`; changes are not lost
     between two calls. Use as a context manager inside a running loop."""
 
     def __init__(self, folder: Path) -> None:
@@ -50,7 +50,7 @@ class FolderWatch:
             while os.read(self._fd, 64 << 10):
                 self._event.set()
 
-    def poke(self) -> None:
+    def notify(self) -> None:
         self._event.set()
 
     async def changed(self) -> None:

@@ -13,21 +13,21 @@ from functools import lru_cache
 
 ISOLATED_RANGE = "10.77.0.0/16"
 LOOPBACK_RANGE = "127.77.0.0/16"
-MOST_NODES = 254
+MAX_NODES = 254
 
 
 class NoAddressLeft(Exception):
     """The node's part of the pod range is used up."""
 
 
-def part_of(pod_range: str, node_index: int) -> ipaddress.IPv4Network:
-    if not 0 <= node_index < MOST_NODES:
-        raise ValueError(f"node number {node_index} has no part of the pod range; at most {MOST_NODES} nodes fit")
+def node_range(pod_range: str, node_index: int) -> ipaddress.IPv4Network:
+    if not 0 <= node_index < MAX_NODES:
+        raise ValueError(f"node number {node_index} has no part of the pod range; at most {MAX_NODES} nodes fit")
     whole = ipaddress.IPv4Network(pod_range)
     return ipaddress.IPv4Network((int(whole.network_address) + ((node_index + 1) << 8), 24))
 
 
-@lru_cache(maxsize=MOST_NODES)
+@lru_cache(maxsize=MAX_NODES)
 def _hosts(part: ipaddress.IPv4Network) -> tuple[str, ...]:
     return tuple(str(address) for address in part.hosts())
 

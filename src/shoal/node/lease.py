@@ -23,7 +23,7 @@ def other_holder(lease: Obj, holder: str, now: datetime) -> str:
     return str(known) if is_alive and known != holder else ""
 
 
-def is_held(node: str, other: str) -> str:
+def held_message(node: str, other: str) -> str:
     return (
         f"another agent is node {node} and is alive: it holds the Lease as {other}. Stop it (the name is free when the "
         f"Lease has run out, 40 seconds later), start in its data folder, or choose another name."

@@ -31,13 +31,13 @@ METRICS = "metrics.jsonl"  # beside it
 DEFAULT_BYTES = 2 << 30
 DEFAULT_DAYS = 14
 DAY_SECONDS = 86_400.0
-_ROOM = 0.9  # of the budget is left in use when it was exceeded, so that not every log looks for the oldest one
-_LONGEST_TASK = 80  # characters in the name of a file
+_TRIM_TARGET = 0.9  # of the budget is left in use when it was exceeded, so that not every log looks for the oldest one
+_MAX_TASK_LENGTH = 80  # characters in the name of a file
 _LOG = re.compile(r"(?P<container>[^.]+)\.(?P<attempt>\d+)\.log(?P<part>\.\d+)?")
 
 
 @dataclass(frozen=True, slots=True)
-class Budget:
+class ArchiveBudget:
     bytes: int = DEFAULT_BYTES  # 0: nothing is kept
     days: float = DEFAULT_DAYS
 
@@ -79,15 +79,17 @@ class ArchivedJob:
 class LogArchive:
     """The archive of one data folder. Its methods may be called from any thread."""
 
-    def __init__(self, data: Path, budget: Budget | None = None, *, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, data: Path, budget: ArchiveBudget | None = None, *, clock: Callable[[], float] = time.time
+    ) -> None:
         self._root = data / FOLDER
-        self._budget = budget or Budget()
+        self._budget = budget or ArchiveBudget()
         self._clock = clock
         self._lock = threading.Lock()
         self._bytes: int | None = None  # on disk; None: not measured yet
         self._expired_at = 0.0
 
-    def keep(self, folder: PodFolder, record: PodRecord, pod: Obj | None = None, *, before: int | None = None) -> None:
+    def store(self, folder: PodFolder, record: PodRecord, pod: Obj | None = None, *, before: int | None = None) -> None:
         """Give the logs of the pod a second name here; the first one goes with the pod's folder. `before`: only of
         earlier attempts of its containers."""
         if record.job is None or self._budget.bytes <= 0:
@@ -102,60 +104,61 @@ class LogArchive:
         default = _default_container(pod)
         with self._lock:
             try:
-                self._take(record, record.job, found, default)
-                self._keep_within_budget()
+                self._link_logs(record, record.job, found, default)
+                self._enforce_budget()
             except OSError as refused:
                 log.warning("logs not kept", pod=str(record.key), error=str(refused))
 
-    def _take(
+    def _link_logs(
         self, record: PodRecord, job: JobReference, found: list[tuple[Path, re.Match[str]]], default: str
     ) -> None:
         self._measure()
-        place = self._place(record, job)
+        job_folder = self._job_folder(record, job)
         lines: list[bytes] = []
         for path, match in found:
             name, attempt = match["container"], int(match["attempt"])
-            file = f"{job.task[:_LONGEST_TASK]}.{record.uid}.{name}.{attempt}.log"
+            file = f"{job.task[:_MAX_TASK_LENGTH]}.{record.uid}.{name}.{attempt}.log"
             size = _size(path)
-            _link(path, place / f"{file}{match['part'] or ''}")
+            _link(path, job_folder / f"{file}{match['part'] or ''}")
             self._bytes = (self._bytes or 0) + size
             if match["part"] is None:
-                lines.append(msgspec.json.encode(_described(record, job, name, attempt, file, default)) + b"\n")
-        with (place / INDEX).open("ab") as index:
+                lines.append(msgspec.json.encode(_log_entry(record, job, name, attempt, file, default)) + b"\n")
+        with (job_folder / INDEX).open("ab") as index:
             index.write(b"".join(lines))
         self._bytes = (self._bytes or 0) + sum(map(len, lines))
 
-    def note_metrics(self, folder: PodFolder, record: PodRecord, container: str, attempt: int) -> None:
+    def add_metrics(self, folder: PodFolder, record: PodRecord, container: str, attempt: int) -> None:
         """Add what the log of a finished run says of steps and losses to the metrics of its job."""
         job, log_file = record.job, folder.log_file(container, attempt)
         if job is None or self._budget.bytes <= 0:
             return
         try:
             with self._lock:
-                place = self._place(record, job)
-                number = _earlier_runs(place, record, job.task, container) + attempt + 1
+                job_folder = self._job_folder(record, job)
+                number = _earlier_runs(job_folder, record, job.task, container) + attempt + 1
             points = step_metrics.points_in(log_file, task=job.task, pod=record.uid, attempt=number)
             if points:
                 with self._lock:
                     self._measure()
-                    file = self._place(record, job) / METRICS  # again: the budget may have removed the folder meanwhile
+                    # again: the budget may have removed the folder meanwhile
+                    file = self._job_folder(record, job) / METRICS
                     before = _size(file)
                     step_metrics.append(points, file)
                     self._bytes = (self._bytes or 0) + _size(file) - before
-                    self._keep_within_budget()
+                    self._enforce_budget()
         except OSError as refused:
             log.warning("metrics not kept", pod=str(record.key), error=str(refused))
 
-    def _place(self, record: PodRecord, job: JobReference) -> Path:
-        place = self._root / record.namespace / f"{job.name[:200]}.{job.uid[:8]}"
-        place.mkdir(parents=True, exist_ok=True)
-        return place
+    def _job_folder(self, record: PodRecord, job: JobReference) -> Path:
+        job_folder = self._root / record.namespace / f"{job.name[:200]}.{job.uid[:8]}"
+        job_folder.mkdir(parents=True, exist_ok=True)
+        return job_folder
 
     def _measure(self) -> None:
         if self._bytes is None:
             self._bytes = sum(_size(path) for job in _job_folders(self._root) for path in _entries(job))
 
-    def _keep_within_budget(self) -> None:
+    def _enforce_budget(self) -> None:
         now = self._clock()
         if now - self._expired_at > DAY_SECONDS / 24:
             self._expired_at = now
@@ -168,10 +171,10 @@ class LogArchive:
         self._measure()  # what was removed by hand is no longer there
         oldest_first = sorted(_job_folders(self._root), key=_changed_at)
         for job in oldest_first:
-            if (self._bytes or 0) <= self._budget.bytes * _ROOM:
+            if (self._bytes or 0) <= self._budget.bytes * _TRIM_TARGET:
                 return
             if job is oldest_first[-1]:
-                self._thin(job)
+                self._trim_job(job)
             else:
                 self._remove(job)
 
@@ -179,11 +182,11 @@ class LogArchive:
         self._bytes = (self._bytes or 0) - sum(map(_size, _entries(job)))
         shutil.rmtree(job, ignore_errors=True)
 
-    def _thin(self, job: Path) -> None:
+    def _trim_job(self, job: Path) -> None:
         """Drop the oldest attempts of a job until it is within the budget."""
         left = sum(map(_size, _entries(job)))
         before, kept = left, list(_read_index(job))
-        while kept and left > self._budget.bytes * _ROOM:
+        while kept and left > self._budget.bytes * _TRIM_TARGET:
             oldest = kept.pop(0)
             for path in _files(job, oldest):
                 left -= _size(path)
@@ -195,14 +198,14 @@ class LogArchive:
         self._bytes = (self._bytes or 0) - before + left
 
 
-def archived(data: Path, namespace: str, name: str) -> list[ArchivedJob]:
+def find_archived(data: Path, namespace: str, name: str) -> list[ArchivedJob]:
     """The jobs of that name whose logs are kept, the one that wrote last first."""
     folders = [path for path in _entries(data / FOLDER / namespace) if path.name.rpartition(".")[0] == name[:200]]
     found = (ArchivedJob(path, tuple(_read_index(path))) for path in sorted(folders, key=_changed_at, reverse=True))
     return [job for job in found if job.logs]
 
 
-def left_with_pods(data: Path, namespace: str, name: str, pods: Mapping[str, Obj]) -> list[ArchivedLog]:
+def logs_in_pod_folders(data: Path, namespace: str, name: str, pods: Mapping[str, Obj]) -> list[ArchivedLog]:
     """The logs of a job's pods in the data folder of a cluster that does not run; `file` is a whole path. `pods`: those
     that the cluster has stored, by uid."""
     found: list[ArchivedLog] = []
@@ -214,12 +217,12 @@ def left_with_pods(data: Path, namespace: str, name: str, pods: Mapping[str, Obj
         for log_file in sorted(_entries(path)):
             match = _LOG.fullmatch(log_file.name)
             if match is not None and match["part"] is None:
-                about = match["container"], int(match["attempt"])
-                found.append(_described(record, record.job, *about, str(log_file), default))
+                run_key = match["container"], int(match["attempt"])
+                found.append(_log_entry(record, record.job, *run_key, str(log_file), default))
     return found
 
 
-def in_order(logs: Iterable[ArchivedLog]) -> list[ArchivedLog]:
+def sort_logs(logs: Iterable[ArchivedLog]) -> list[ArchivedLog]:
     """By the time their pods came, and their attempts."""
     return sorted(logs, key=lambda each: (each.accepted, each.started or each.accepted, each.attempt))
 
@@ -228,7 +231,7 @@ def _default_container(pod: Obj | None) -> str:
     return pod["spec"]["containers"][0]["name"] if pod is not None else ""
 
 
-def _described(
+def _log_entry(
     record: PodRecord, job: JobReference, container: str, attempt: int, file: str, default: str
 ) -> ArchivedLog:
     run = _run(record.containers.get(container), attempt)
@@ -255,7 +258,7 @@ def _read_index(job: Path) -> Iterator[ArchivedLog]:
         except msgspec.DecodeError:
             continue  # cut short by a crash or a full disk
         found[each.file] = each
-    yield from in_order(found.values())
+    yield from sort_logs(found.values())
 
 
 def _earlier_runs(job: Path, record: PodRecord, task: str, container: str) -> int:

@@ -24,7 +24,7 @@ BLOCK_BYTES = 256 << 10
 
 
 @dataclass(slots=True)
-class Wording:
+class LogFormatter:
     """Turns records into the bytes a person sees, within the options: since, timestamps, limit."""
 
     since: str = ""
@@ -32,8 +32,8 @@ class Wording:
     limit_bytes: int | None = None
     inside_line: bool = False
 
-    def put(self, records: bytes) -> bytes:
-        out = b"".join(self._one(line) for line in records.split(b"\n") if line)
+    def format(self, records: bytes) -> bytes:
+        out = b"".join(self._format_record(line) for line in records.split(b"\n") if line)
         if self.limit_bytes is None:
             return out
         kept = out[: self.limit_bytes]
@@ -44,7 +44,7 @@ class Wording:
     def is_full(self) -> bool:
         return self.limit_bytes is not None and self.limit_bytes <= 0
 
-    def _one(self, record: bytes) -> bytes:
+    def _format_record(self, record: bytes) -> bytes:
         stamp, _, rest = record.partition(b" ")
         _, _, rest = rest.partition(b" ")
         flag, _, text = rest.partition(b" ")
@@ -55,16 +55,16 @@ class Wording:
         return head + text + (b"" if self.inside_line else b"\n")
 
 
-def wording(options: LogOptions, now: datetime) -> Wording:
+def make_formatter(options: LogOptions, now: datetime) -> LogFormatter:
     since = ""
     if options.since_seconds is not None:
         since = _stamp(now - timedelta(seconds=options.since_seconds))
     elif options.since_time:
         try:
             since = _stamp(parse(options.since_time))
-        except ValueError as odd:
-            raise bad_request(str(odd)) from odd
-    return Wording(since, options.timestamps, options.limit_bytes)
+        except ValueError as error:
+            raise bad_request(str(error)) from error
+    return LogFormatter(since, options.timestamps, options.limit_bytes)
 
 
 def _stamp(moment: datetime) -> str:
@@ -84,7 +84,7 @@ class LogTrail:
         if self._file is not None:
             self._file.close()
 
-    def begin(self, tail_lines: int | None) -> None:
+    def seek_tail(self, tail_lines: int | None) -> None:
         """Stand at the first record, or where the last `tail_lines` lines begin."""
         files = self._open_all()
         if not files:
@@ -118,12 +118,12 @@ class LogTrail:
             self._rest = b""
         if size != at:
             return True
-        mine = _number(self._file)
-        if _number_of(self._path) == mine:
+        current = _number(self._file)
+        if _number_of(self._path) == current:
             return False
         files = self._open_all()
         numbers = [_number(file) for file in files]
-        following = numbers.index(mine) + 1 if mine in numbers else 0
+        following = numbers.index(current) + 1 if current in numbers else 0
         if following == len(files):
             _close(files)
             return False
@@ -176,18 +176,18 @@ def _close(files: list[BinaryIO]) -> None:
 
 def _tail_start(files: list[BinaryIO], lines: int) -> tuple[int, int]:
     """Where the last `lines` lines begin: which file, and where in it. A line made of several parts counts once."""
-    wanted, last = lines, len(files) - 1
+    remaining, last = lines, len(files) - 1
     for index in range(last, -1, -1):
         data = files[index].read()
         end = len(data)
-        if wanted == 0:
+        if remaining == 0:
             return index, end
         while end > 0:
             start = data.rfind(b"\n", 0, end - 1) + 1
             if _ends_line(data[start:end]) or (index == last and end == len(data)):
-                if wanted == 0:
+                if remaining == 0:
                     return index, end
-                wanted -= 1
+                remaining -= 1
             end = start
     return 0, 0
 
@@ -206,21 +206,21 @@ async def read_log(
 ) -> AsyncIterator[bytes]:
     """The log of one run. `is_over` says whether the run has ended; `subscribe(poke)` has the reader woken when
     that may have changed and returns what takes the subscription back."""
-    words = wording(options, now)
+    formatter = make_formatter(options, now)
     trail = LogTrail(path)
     try:
         if not options.follow:
-            trail.begin(options.tail_lines)
-            while not words.is_full and (records := trail.read()):
-                if text := words.put(records):
+            trail.seek_tail(options.tail_lines)
+            while not formatter.is_full and (records := trail.read()):
+                if text := formatter.format(records):
                     yield text
             return
         path.parent.mkdir(parents=True, exist_ok=True)
         with FolderWatch(path.parent) as watch:
-            unsubscribe = subscribe(watch.poke)
+            unsubscribe = subscribe(watch.notify)
             try:
-                trail.begin(options.tail_lines)
-                async for text in _follow(trail, words, watch, is_over):
+                trail.seek_tail(options.tail_lines)
+                async for text in _follow(trail, formatter, watch, is_over):
                     yield text
             finally:
                 unsubscribe()
@@ -229,13 +229,13 @@ async def read_log(
 
 
 async def _follow(
-    trail: LogTrail, words: Wording, watch: FolderWatch, is_over: Callable[[], bool]
+    trail: LogTrail, formatter: LogFormatter, watch: FolderWatch, is_over: Callable[[], bool]
 ) -> AsyncIterator[bytes]:
     while True:
         over = is_over()  # asked before reading: what was written before the end is then surely read
-        while not words.is_full and (records := trail.read()):
-            if text := words.put(records):
+        while not formatter.is_full and (records := trail.read()):
+            if text := formatter.format(records):
                 yield text
-        if over or words.is_full:  # a limit ends it there and then, not with the next line
+        if over or formatter.is_full:  # a limit ends it there and then, not with the next line
             return
         await watch.changed()

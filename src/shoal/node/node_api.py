@@ -21,20 +21,20 @@ from shoal.node.log_reader import read_log
 from shoal.node.pod_lifecycle import all_containers
 from shoal.node.pod_worker import PodWorker
 from shoal.node.recovery import process_id
-from shoal.node.sandbox.interface import Execution, KeeperLost
+from shoal.node.sandbox.interface import Execution, ShimLost
 
-FIRST_WINDOW_SECONDS = 0.25
+MIN_WINDOW_SECONDS = 0.25
 
 Sample = dict[tuple[str, str], tuple[float, int]]  # (pod uid, process) -> cpu seconds, bytes
 
 
-class Services:
+class NodeApi:
     """`NodeServices` of one node, over the pods its workers hold."""
 
     def __init__(self, config: NodeConfig, workers: Mapping[str, PodWorker]) -> None:
         self._config = config
         self._workers = workers
-        self._before: tuple[float, Sample, float] | None = None
+        self._last_sample: tuple[float, Sample, float] | None = None
 
     # Logs
 
@@ -63,29 +63,29 @@ class Services:
         worker = self._worker(pod)
         name = _container_name(pod, request.container)
         run = worker.record.container(name).run
-        if run is None or not run.is_running or worker.runs.sandbox is None:
+        if run is None or not run.is_running or worker.container_manager.sandbox is None:
             raise _not_running(pod, name)
         try:
-            execution = await worker.runs.sandbox.execute(
+            execution = await worker.container_manager.sandbox.execute(
                 process_id(name, run.attempt), request.command, tty=request.tty
             )
-        except (KeeperLost, ProcessLookupError) as lost:  # it ended just now
+        except (ShimLost, ProcessLookupError) as lost:  # it ended just now
             raise _not_running(pod, name) from lost
         except OSError as refused:  # by the machine, which says why
             raise unavailable(str(refused)) from None
-        return await _converse(execution, streams)
+        return await _stream(execution, streams)
 
     # Measurements
 
     async def usage(self) -> NodeUsage:
         """Processor use since the last question; the first question waits a moment for a second sample."""
-        if self._before is None:
-            self._before = self._sample()
-            await asyncio.sleep(FIRST_WINDOW_SECONDS)
+        if self._last_sample is None:
+            self._last_sample = self._sample()
+            await asyncio.sleep(MIN_WINDOW_SECONDS)
         at, sample, machine = self._sample()
-        then, before, machine_before = self._before
-        if at - then >= FIRST_WINDOW_SECONDS:
-            self._before = (at, sample, machine)
+        then, before, machine_before = self._last_sample
+        if at - then >= MIN_WINDOW_SECONDS:
+            self._last_sample = (at, sample, machine)
         window = max(at - then, 1e-6)
         pods = _by_pod(sample, before, window)
         whole = Usage((machine - machine_before) / window, psutil.virtual_memory().used)
@@ -94,10 +94,10 @@ class Services:
     def _sample(self) -> tuple[float, Sample, float]:
         sample: Sample = {}
         for uid, worker in self._workers.items():
-            if worker.runs.sandbox is None:
+            if worker.container_manager.sandbox is None:
                 continue
-            with suppress(KeeperLost):
-                for process, used in worker.runs.sandbox.usage().items():
+            with suppress(ShimLost):
+                for process, used in worker.container_manager.sandbox.usage().items():
                     sample[(uid, process)] = used
         times = psutil.cpu_times()
         return time.monotonic(), sample, sum(times) - times.idle - times.iowait - times.guest - times.guest_nice
@@ -119,12 +119,12 @@ def _sum(pods: Mapping[str, Mapping[str, Usage]]) -> Usage:
 # Which container is meant
 
 
-def _container_name(pod: Obj, asked: str) -> str:
+def _container_name(pod: Obj, requested: str) -> str:
     names = [c["name"] for c in all_containers(pod)]
-    if asked in names:
-        return asked
-    if asked:
-        raise bad_request(f"container {asked} is not valid for pod {name_of(pod)}")
+    if requested in names:
+        return requested
+    if requested:
+        raise bad_request(f"container {requested} is not valid for pod {name_of(pod)}")
     mains = [c["name"] for c in pod["spec"]["containers"]]
     if len(mains) > 1:
         listed = " ".join(names)
@@ -156,11 +156,11 @@ def _not_running(pod: Obj, name: str) -> ApiError:
 # Streams
 
 
-async def _converse(execution: Execution, streams: Streams) -> int:
+async def _stream(execution: Execution, streams: Streams) -> int:
     """Carry bytes both ways until the command ends; a client that goes away takes the command with it."""
-    feeding = [
-        asyncio.create_task(_feed(execution, streams)),
-        asyncio.create_task(_follow_size(execution, streams)),
+    forwarders = [
+        asyncio.create_task(_forward_stdin(execution, streams)),
+        asyncio.create_task(_forward_resize(execution, streams)),
     ]
     try:
         async for stream, data in execution.output():
@@ -170,11 +170,11 @@ async def _converse(execution: Execution, streams: Streams) -> int:
         await execution.kill()
         raise
     finally:
-        for task in feeding:
+        for task in forwarders:
             task.cancel()
 
 
-async def _feed(execution: Execution, streams: Streams) -> None:
+async def _forward_stdin(execution: Execution, streams: Streams) -> None:
     if streams.stdin is not None:
         with suppress(BrokenPipeError, ConnectionResetError):
             async for data in streams.stdin:
@@ -182,7 +182,7 @@ async def _feed(execution: Execution, streams: Streams) -> None:
     await execution.close_stdin()
 
 
-async def _follow_size(execution: Execution, streams: Streams) -> None:
+async def _forward_resize(execution: Execution, streams: Streams) -> None:
     if streams.resize is None:
         return
     async for columns, rows in streams.resize:

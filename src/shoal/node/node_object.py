@@ -1,6 +1,6 @@
 """The node as an API object: what this machine has, and what is declared for trying things out.
 
-`measure` looks at the machine; the rest is pure. With several nodes on one machine each has its share of the
+`detect_machine` looks at the machine; the rest is pure. With several nodes on one machine each has its share of the
 cores, the memory and the GPUs; the shares add up to the whole.
 """
 
@@ -40,7 +40,7 @@ class Machine:
     info: Mapping[str, str] = field(default_factory=dict)
 
 
-def measure(data: Path, host_ip: str = "127.0.0.1") -> Machine:
+def detect_machine(data: Path, host_ip: str = "127.0.0.1") -> Machine:
     found = gpu_devices.visible(gpu_devices.installed(), os.environ.get(CUDA_DEVICES))
     return Machine(
         cores=len(os.sched_getaffinity(0)),
@@ -155,20 +155,20 @@ def node_status(
     return {
         "capacity": dict(capacity),
         "allocatable": dict(capacity),
-        "addresses": _addresses(name, machine, is_asked=bool(kubelet_port)),
+        "addresses": _addresses(name, machine, is_served=bool(kubelet_port)),
         "conditions": [_condition(before.get(claim[0]), claim, now) for claim in _CONDITIONS],
         "nodeInfo": dict(machine.info),
-        **(_served_on(kubelet_port) if kubelet_port else {}),
+        **(_daemon_endpoints(kubelet_port) if kubelet_port else {}),
     }
 
 
-def _addresses(name: str, machine: Machine, *, is_asked: bool) -> list[Obj]:
+def _addresses(name: str, machine: Machine, *, is_served: bool) -> list[Obj]:
     """An API server asks by the first kind it prefers, usually the name; and nobody there may know this machine's."""
     own = [{"type": "InternalIP", "address": machine.host_ip}]
-    return own if is_asked else [*own, {"type": "Hostname", "address": name}]
+    return own if is_served else [*own, {"type": "Hostname", "address": name}]
 
 
-def _served_on(port: int) -> Obj:
+def _daemon_endpoints(port: int) -> Obj:
     """Where the API server asks for logs and commands, and that websockets may be passed through to it."""
     return {"daemonEndpoints": {"kubeletEndpoint": {"Port": port}}, "declaredFeatures": ["ExtendWebSocketsToKubelet"]}
 
@@ -181,7 +181,7 @@ _CONDITIONS = (
 )
 
 
-def stopped(now: str) -> Obj:
+def stopped_condition(now: str) -> Obj:
     """The condition of a node whose agent leaves."""
     return _condition(None, ("Ready", "False", "NodeStopped", "the node agent was stopped"), now)
 

@@ -14,13 +14,13 @@ from pathlib import Path
 from shoal.node import recovery
 from shoal.node.checkpoint import PodFolder
 from shoal.node.container_manager import stop_all
-from shoal.node.sandbox.interface import KeeperLost, Sandbox
-from shoal.node.sandbox.sandbox_manager import Keepers
+from shoal.node.sandbox.interface import Sandbox, ShimLost
+from shoal.node.sandbox.sandbox_manager import SandboxManager
 
 
 async def stop_orphans(data: Path, sandboxes: Path, grace_of: Callable[[str], float]) -> int:
     """Stop every pod of a data folder that no cluster uses; how many there were. `grace_of` takes the uid of a pod."""
-    found = await Keepers.open(sandboxes)
+    found = await SandboxManager.open(sandboxes)
     try:
         kept, _ = await found.adopt()
         await asyncio.gather(*(_stop(data, each, grace_of(each.spec.id)) for each in kept))
@@ -30,7 +30,7 @@ async def stop_orphans(data: Path, sandboxes: Path, grace_of: Callable[[str], fl
 
 
 async def _stop(data: Path, sandbox: Sandbox, grace_seconds: float) -> None:
-    with suppress(KeeperLost):
+    with suppress(ShimLost):
         await stop_all(sandbox, grace_seconds)
         _record_ends(data, sandbox)
         await sandbox.close()
@@ -40,5 +40,5 @@ def _record_ends(data: Path, sandbox: Sandbox) -> None:
     for path in data.glob(f"nodes/*/pods/{sandbox.spec.id}"):
         folder = PodFolder(path)
         if (record := folder.load()) is not None:
-            recovery.recall_from_sandbox(record, sandbox.processes())
+            recovery.recover_from_sandbox(record, sandbox.processes())
             folder.save(record)

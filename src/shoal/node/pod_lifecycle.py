@@ -26,15 +26,15 @@ GRACE_AFTER_HOOK_SECONDS = 2.0
 class BackOff:
     """How long a container that keeps ending waits; scaled down where people try things out."""
 
-    first_seconds: float = 10.0
-    longest_seconds: float = 300.0
-    forgotten_after_seconds: float = 600.0
+    initial_seconds: float = 10.0
+    max_seconds: float = 300.0
+    reset_after_seconds: float = 600.0
 
     def next(self, before: float, ran_seconds: float) -> float:
         """The pause after the run that begins now, given the pause before it and how long the last run lasted."""
-        if before <= 0.0 or ran_seconds >= self.forgotten_after_seconds:
-            return self.first_seconds
-        return min(before * 2, self.longest_seconds)
+        if before <= 0.0 or ran_seconds >= self.reset_after_seconds:
+            return self.initial_seconds
+        return min(before * 2, self.max_seconds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Waiting:
 
 
 @dataclass(frozen=True, slots=True)
-class Situation:
+class RuntimeState:
     """What holds besides the record: containers that cannot be started yet, and those that failed a probe."""
 
     blocked: Mapping[str, Waiting] = field(default_factory=dict)
@@ -84,13 +84,13 @@ class Kill:
 
 
 @dataclass(frozen=True, slots=True)
-class Condemn:
+class FailPod:
     """The pod as a whole has failed, whatever its containers do."""
 
     outcome: Outcome
 
 
-Action = Start | BeginStop | RunPreStop | Terminate | Kill | Condemn
+Action = Start | BeginStop | RunPreStop | Terminate | Kill | FailPod
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,17 +100,17 @@ class Decision:
     is_finished: bool = False  # nothing runs and nothing will: close the sandbox
 
 
-def decide(pod: Obj, record: PodRecord, situation: Situation, *, now: float, backoff: BackOff) -> Decision:
+def decide(pod: Obj, record: PodRecord, runtime: RuntimeState, *, now: float, backoff: BackOff) -> Decision:
     """The next step for the pod. Asked again after the actions were taken, it answers with the step after."""
     late = deadline_passed(pod, record, now)
     if late is not None:
-        return Decision((Condemn(late),))
+        return Decision((FailPod(late),))
     grace = stop_grace(pod, record)
     if grace is None and main_containers_are_over(pod, record):
         grace = spec_grace(pod)
     if grace is not None:
-        return _wind_down(pod, record, grace, now)
-    steps = [_wanted(pod, record, situation, now, backoff), _stops(pod, record, now)]
+        return _plan_shutdown(pod, record, grace, now)
+    steps = [_plan_starts(pod, record, runtime, now, backoff), _plan_stops(pod, record, now)]
     deadline = deadline_at(pod, record)
     return Decision(
         tuple(action for step in steps for action in step.actions),
@@ -240,30 +240,32 @@ def is_ready(container: Obj, run: Run | None) -> bool:
 # Starting
 
 
-def _wanted(pod: Obj, record: PodRecord, situation: Situation, now: float, backoff: BackOff) -> Decision:
+def _plan_starts(pod: Obj, record: PodRecord, runtime: RuntimeState, now: float, backoff: BackOff) -> Decision:
     """Which containers to start now, and when the next one that waits may be."""
-    if situation.pod_blocked is not None:
+    if runtime.pod_blocked is not None:
         return Decision()
     begun = _has_begun(pod, record)
     found: list[Decision] = []
     for container in init_containers(pod):
         done = init_is_done(container, _run(record, container))
         if not done or is_sidecar(container):
-            found.append(_start(pod, container, record, situation, now, backoff))
+            found.append(_start(pod, container, record, runtime, now, backoff))
         if not done and not (begun and is_sidecar(container)):
             break
     else:
-        found += [_start(pod, c, record, situation, now, backoff) for c in containers(pod)]
+        found += [_start(pod, c, record, runtime, now, backoff) for c in containers(pod)]
     actions = tuple(action for step in found for action in step.actions)
     return Decision(actions, _earliest(step.wake_at for step in found))
 
 
-def _start(pod: Obj, container: Obj, record: PodRecord, situation: Situation, now: float, backoff: BackOff) -> Decision:
+def _start(
+    pod: Obj, container: Obj, record: PodRecord, runtime: RuntimeState, now: float, backoff: BackOff
+) -> Decision:
     name = container["name"]
     known = record.containers.get(name) or ContainerRecord()
     if known.run is not None and known.run.is_running:
-        return _unhealthy(pod, container, known.run, situation)
-    if name in situation.blocked:
+        return _unhealthy(pod, container, known.run, runtime)
+    if name in runtime.blocked:
         return Decision()
     if known.run is None or not known.run.is_over:  # a start that was meant and never confirmed is asked for again
         return Decision((Start(name),))
@@ -277,7 +279,7 @@ def restart_at(known: ContainerRecord, backoff: BackOff) -> float:
     """When the container may run again; a long run wipes out the pause."""
     assert known.run is not None
     assert known.run.ended is not None
-    if run_seconds(known.run) >= backoff.forgotten_after_seconds:
+    if run_seconds(known.run) >= backoff.reset_after_seconds:
         return known.run.ended.at
     return known.run.ended.at + known.backoff_seconds
 
@@ -295,8 +297,8 @@ def run_seconds(run: Run) -> float:
     return run.ended.at - run.started_at
 
 
-def _unhealthy(pod: Obj, container: Obj, run: Run, situation: Situation) -> Decision:
-    why = situation.unhealthy.get(container["name"])
+def _unhealthy(pod: Obj, container: Obj, run: Run, runtime: RuntimeState) -> Decision:
+    why = runtime.unhealthy.get(container["name"])
     if why is None or run.stopping is not None:
         return Decision()
     starting = container.get("startupProbe") and not run.passed_startup
@@ -309,7 +311,7 @@ def _unhealthy(pod: Obj, container: Obj, run: Run, situation: Situation) -> Deci
 # Stopping
 
 
-def _wind_down(pod: Obj, record: PodRecord, grace: float, now: float) -> Decision:
+def _plan_shutdown(pod: Obj, record: PodRecord, grace: float, now: float) -> Decision:
     """Everything ends: first what does the work, then the sidecars, the last one first."""
     sidecars = [c["name"] for c in init_containers(pod) if is_sidecar(c)]
     running = record.running()
@@ -325,7 +327,7 @@ def _wind_down(pod: Obj, record: PodRecord, grace: float, now: float) -> Decisio
     ]
     if begun:
         return Decision(tuple(begun))
-    return _stops(pod, record, now)
+    return _plan_stops(pod, record, now)
 
 
 def _shortens(run: Run, grace: float, now: float) -> bool:
@@ -333,7 +335,7 @@ def _shortens(run: Run, grace: float, now: float) -> bool:
     return stopping is None or now + grace < stopping.at + stopping.grace_seconds
 
 
-def _stops(pod: Obj, record: PodRecord, now: float) -> Decision:
+def _plan_stops(pod: Obj, record: PodRecord, now: float) -> Decision:
     """The next step for every container that was told to end."""
     steps = []
     for container in all_containers(pod):

@@ -1,7 +1,7 @@
 """What a pod points at: the ConfigMaps, Secrets and claims it needs, and reading them.
 
 Pure. `references_of` says which objects to watch for a pod; `Lookup` is the view of those objects that
-`environment` and `contents` read. A reference that leads nowhere raises `NotThere`, whose sentence ends up
+`environment` and `contents` read. A reference that leads nowhere raises `ReferenceMissing`, whose sentence ends up
 in the pod's status, unless the manifest called it optional.
 """
 
@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from shoal.kube.kinds import CONFIG_MAP, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, SECRET, Kind
 from shoal.kube.objects import Key, Obj, namespace_of
-from shoal.node.service_account_tokens import Issued
+from shoal.node.service_account_tokens import IssuedTokens
 
 
 class Reference(NamedTuple):
@@ -24,7 +24,7 @@ class Reference(NamedTuple):
     key: Key
 
 
-class NotThere(Exception):
+class ReferenceMissing(Exception):
     """Something a pod refers to is missing. The message is the sentence for its status.
 
     `path` is set where the missing thing is a path of this machine, so that its appearance can be waited for.
@@ -40,7 +40,7 @@ class Lookup:
     """The objects the pods of this node refer to, as far as they exist."""
 
     objects: Mapping[Reference, Obj] = field(default_factory=dict)
-    issued: Issued | None = None  # the pod's tokens; None where this cluster issues none
+    issued: IssuedTokens | None = None  # the pod's tokens; None where this cluster issues none
 
     def get(self, kind: Kind, namespace: str, name: str) -> Obj | None:
         return self.objects.get(Reference(kind, Key(namespace, name)))
@@ -69,14 +69,14 @@ def references_of(pod: Obj) -> frozenset[Reference]:
     return frozenset(_references(pod["spec"], namespace_of(pod)))
 
 
-def volume_behind(claim: Obj) -> Reference | None:
+def bound_volume(claim: Obj) -> Reference | None:
     """The PersistentVolume a bound claim leads to."""
     name = (claim.get("spec") or {}).get("volumeName")
     return Reference(PERSISTENT_VOLUME, Key("", name)) if name else None
 
 
 def is_bound(claim: Obj) -> bool:
-    return volume_behind(claim) is not None and (claim.get("status") or {}).get("phase") == "Bound"
+    return bound_volume(claim) is not None and (claim.get("status") or {}).get("phase") == "Bound"
 
 
 def _references(spec: Mapping[str, Any], namespace: str) -> Iterator[Reference]:

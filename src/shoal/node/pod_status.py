@@ -14,45 +14,47 @@ from shoal.kube.objects import Obj, is_terminating
 from shoal.kube.times import rfc3339
 from shoal.node import pod_lifecycle
 from shoal.node.checkpoint import ContainerRecord, PodRecord, Run
-from shoal.node.pod_lifecycle import BackOff, Situation
+from shoal.node.pod_lifecycle import BackOff, RuntimeState
 
 UNKNOWN_EXIT_CODE = 137
 UNKNOWN_REASON = "ContainerStatusUnknown"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PodAddresses:
     """Where the pod is: the addresses in its status."""
 
     host_ip: str
     pod_ip: str
 
 
-def pod_status(pod: Obj, record: PodRecord, situation: Situation, place: Place, *, now: float, backoff: BackOff) -> Obj:
+def pod_status(
+    pod: Obj, record: PodRecord, runtime: RuntimeState, addresses: PodAddresses, *, now: float, backoff: BackOff
+) -> Obj:
     """The node's part of the pod's status now."""
-    inits = [_container_status(pod, c, record, situation, now, backoff) for c in pod_lifecycle.init_containers(pod)]
-    mains = [_container_status(pod, c, record, situation, now, backoff) for c in pod_lifecycle.containers(pod)]
+    inits = [_container_status(pod, c, record, runtime, now, backoff) for c in pod_lifecycle.init_containers(pod)]
+    mains = [_container_status(pod, c, record, runtime, now, backoff) for c in pod_lifecycle.containers(pod)]
     phase = _phase(pod, record, mains)
     status: Obj = {
         "phase": phase,
         "conditions": _conditions(pod, record, phase, mains, now),
-        "hostIP": place.host_ip,
-        "hostIPs": [{"ip": place.host_ip}],
-        "startTime": moment(record.accepted_at),
+        "hostIP": addresses.host_ip,
+        "hostIPs": [{"ip": addresses.host_ip}],
+        "startTime": format_time(record.accepted_at),
         "containerStatuses": mains,
     }
     if inits:
         status["initContainerStatuses"] = inits
-    if place.pod_ip:
-        status["podIP"] = place.pod_ip
-        status["podIPs"] = [{"ip": place.pod_ip}]
+    if addresses.pod_ip:
+        status["podIP"] = addresses.pod_ip
+        status["podIPs"] = [{"ip": addresses.pod_ip}]
     if record.outcome is not None:
         status["reason"] = record.outcome.reason
         status["message"] = record.outcome.message
     return status
 
 
-def moment(at: float) -> str:
+def format_time(at: float) -> str:
     return rfc3339(datetime.fromtimestamp(at, UTC))
 
 
@@ -60,11 +62,11 @@ def moment(at: float) -> str:
 
 
 def _container_status(
-    pod: Obj, container: Obj, record: PodRecord, situation: Situation, now: float, backoff: BackOff
+    pod: Obj, container: Obj, record: PodRecord, runtime: RuntimeState, now: float, backoff: BackOff
 ) -> Obj:
     known = record.containers.get(container["name"]) or ContainerRecord()
     run = known.run
-    state, shown = _state(pod, container, record, known, situation, now, backoff)
+    state, shown = _state(pod, container, record, known, runtime, now, backoff)
     last = run if shown != "terminated" and run is not None and run.is_over else known.last
     status: Obj = {
         "name": container["name"],
@@ -97,35 +99,35 @@ def _state(
     container: Obj,
     record: PodRecord,
     known: ContainerRecord,
-    situation: Situation,
+    runtime: RuntimeState,
     now: float,
     backoff: BackOff,
 ) -> tuple[Obj, str]:
     run, name = known.run, container["name"]
     if run is not None and run.is_running:
         assert run.started_at is not None
-        return {"running": {"startedAt": moment(run.started_at)}}, "running"
+        return {"running": {"startedAt": format_time(run.started_at)}}, "running"
     if run is not None and run.is_over:
         if not pod_lifecycle.will_restart(pod, record, name):
             return {"terminated": _terminated(record, container, run)}, "terminated"
-        if name not in situation.blocked and pod_lifecycle.restart_at(known, backoff) <= now:
+        if name not in runtime.blocked and pod_lifecycle.restart_at(known, backoff) <= now:
             return {"terminated": _terminated(record, container, run)}, "terminated"
-    reason, message = _waiting(pod, container, record, known, situation)
+    reason, message = _waiting(pod, container, record, known, runtime)
     return {"waiting": {"reason": reason, "message": message} if message else {"reason": reason}}, "waiting"
 
 
 def _waiting(
-    pod: Obj, container: Obj, record: PodRecord, known: ContainerRecord, situation: Situation
+    pod: Obj, container: Obj, record: PodRecord, known: ContainerRecord, runtime: RuntimeState
 ) -> tuple[str, str]:
     name = container["name"]
-    if name in situation.blocked:
-        return situation.blocked[name].reason, situation.blocked[name].message
+    if name in runtime.blocked:
+        return runtime.blocked[name].reason, runtime.blocked[name].message
     if known.run is not None and known.run.is_over:
         seconds = f"{known.backoff_seconds:g}s" if known.backoff_seconds < 60 else _minutes(known.backoff_seconds)
         pod_name = f"{record.name}_{record.namespace}({record.uid})"
         return "CrashLoopBackOff", f"back-off {seconds} restarting failed container={name} pod={pod_name}"
-    if situation.pod_blocked is not None:
-        return situation.pod_blocked.reason, situation.pod_blocked.message
+    if runtime.pod_blocked is not None:
+        return runtime.pod_blocked.reason, runtime.pod_blocked.message
     is_init = any(c is container for c in pod_lifecycle.init_containers(pod))
     waits_for_init = pod_lifecycle.init_containers(pod) and (is_init or not pod_lifecycle.is_initialized(pod, record))
     return ("PodInitializing", "") if waits_for_init else ("ContainerCreating", "")
@@ -141,11 +143,11 @@ def _terminated(record: PodRecord, container: Obj, run: Run) -> Obj:
     state: Obj = {
         "exitCode": ended.exit_code,
         "reason": ended.reason or ("Completed" if ended.exit_code == 0 else "Error"),
-        "finishedAt": moment(ended.at),
+        "finishedAt": format_time(ended.at),
         "containerID": container_id(record, container["name"], run),
     }
     if run.started_at is not None:
-        state["startedAt"] = moment(run.started_at)
+        state["startedAt"] = format_time(run.started_at)
     if ended.signal is not None:
         state["signal"] = ended.signal
     if ended.message:
@@ -182,17 +184,21 @@ def _conditions(pod: Obj, record: PodRecord, phase: str, mains: list[Obj], now: 
     unready = [c["name"] for c in sidecars if not pod_lifecycle.is_ready(c, _run(record, c))]
     unready += [c["name"] for c in mains if not c["ready"]]
     ended = {"Succeeded": "PodCompleted", "Failed": "PodFailed"}.get(phase)
-    claims: list[tuple[str, bool, str, str]] = [
+    desired: list[tuple[str, bool, str, str]] = [
         ("PodReadyToStartContainers", bool(record.sandboxed_at) and not record.finished, "", ""),
         _initialized(pod, record, phase),
         _readiness(pod, unready, ended),
         _containers_ready(unready, ended),
         ("PodScheduled", True, "", ""),
     ]
-    kept = (pod.get("status") or {}).get("conditions") or []
-    written: list[Obj] = [c for claim, *_ in claims if (c := conditions.find_condition(kept, claim)) is not None]
-    for claim, holds, reason, message in claims:
-        written = conditions.with_condition(written, claim, holds, now=moment(now), reason=reason, message=message)
+    previous = (pod.get("status") or {}).get("conditions") or []
+    written: list[Obj] = [
+        c for condition_type, *_ in desired if (c := conditions.find_condition(previous, condition_type)) is not None
+    ]
+    for condition_type, holds, reason, message in desired:
+        written = conditions.with_condition(
+            written, condition_type, holds, now=format_time(now), reason=reason, message=message
+        )
     return written
 
 
@@ -206,10 +212,15 @@ def _initialized(pod: Obj, record: PodRecord, phase: str) -> tuple[str, bool, st
         return ("Initialized", True, "PodCompleted", "")
     if pod_lifecycle.is_initialized(pod, record):
         return ("Initialized", True, "", "")
-    open_ones = [
+    incomplete = [
         c["name"] for c in pod_lifecycle.init_containers(pod) if not pod_lifecycle.init_is_done(c, _run(record, c))
     ]
-    return ("Initialized", False, "ContainersNotInitialized", f"containers with incomplete status: {_named(open_ones)}")
+    return (
+        "Initialized",
+        False,
+        "ContainersNotInitialized",
+        f"containers with incomplete status: {_named(incomplete)}",
+    )
 
 
 def _containers_ready(unready: list[str], ended: str | None) -> tuple[str, bool, str, str]:
@@ -224,15 +235,15 @@ def _readiness(pod: Obj, unready: list[str], ended: str | None) -> tuple[str, bo
     _, holds, reason, message = _containers_ready(unready, ended)
     if not holds:
         return ("Ready", holds, reason, message)
-    said = (pod.get("status") or {}).get("conditions") or []
+    current = (pod.get("status") or {}).get("conditions") or []
     for gate in pod["spec"].get("readinessGates") or ():
-        claim = gate["conditionType"]
-        condition = conditions.find_condition(said, claim)
+        condition_type = gate["conditionType"]
+        condition = conditions.find_condition(current, condition_type)
         if condition is None:
-            fact = f'corresponding condition of pod readiness gate "{claim}" does not exist.'
+            fact = f'corresponding condition of pod readiness gate "{condition_type}" does not exist.'
             return ("Ready", False, "ReadinessGatesNotReady", fact)
         if condition.get("status") != "True":
-            fact = f'the status of pod readiness gate "{claim}" is not "True", but {condition.get("status")}'
+            fact = f'the status of pod readiness gate "{condition_type}" is not "True", but {condition.get("status")}'
             return ("Ready", False, "ReadinessGatesNotReady", fact)
     return ("Ready", True, "", "")
 

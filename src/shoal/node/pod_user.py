@@ -14,32 +14,32 @@ import pwd
 from collections.abc import Callable
 from typing import Any
 
-from shoal.node.pod_references import NotThere
+from shoal.node.pod_references import ReferenceMissing
 
 # 0x70000000 to 0x7fffffff: assigned to nothing by Debian, Fedora and systemd.
 FIRST = 0x70000000
 COUNT = 1 << 28
 
 
-def own_user(namespace: str) -> int:
+def user_of_namespace(namespace: str) -> int:
     """Uid and gid of the namespace: the same on every node, so that files on shared storage stay accessible."""
     digest = hashlib.sha256(namespace.encode()).digest()
     return FIRST + int.from_bytes(digest[:4], "big") % COUNT
 
 
-def chosen_user(namespace: str, uid: int | None, gid: int | None) -> tuple[int, int]:
+def resolve_user(namespace: str, uid: int | None, gid: int | None) -> tuple[int, int]:
     """Uid and gid for a process of the namespace; NotThere where it asks for those of others."""
-    own = own_user(namespace)
+    own = user_of_namespace(namespace)
     for field, number in (("runAsUser", uid), ("runAsGroup", gid)):
         if number not in (None, own) and number in range(FIRST, FIRST + COUNT):
-            raise NotThere(
+            raise ReferenceMissing(
                 f"{field} {number} is kept for the pods of one namespace, and not of {namespace}: leave {field} out, "
                 f"or choose a number below {FIRST}"
             )
     if uid is not None and _exists(pwd.getpwuid, uid):
-        raise NotThere(_refusal("runAsUser", uid, "a user"))
+        raise ReferenceMissing(_refusal("runAsUser", uid, "a user"))
     if gid is not None and _exists(grp.getgrgid, gid):
-        raise NotThere(_refusal("runAsGroup", gid, "a group"))
+        raise ReferenceMissing(_refusal("runAsGroup", gid, "a group"))
     return own if uid is None else uid, own if gid is None else gid
 
 

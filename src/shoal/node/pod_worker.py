@@ -18,38 +18,38 @@ from shoal.logs import Logger
 from shoal.node import pod_lifecycle, volumes
 from shoal.node.checkpoint import Outcome, PodFolder, PodRecord
 from shoal.node.config import NodeConfig
-from shoal.node.container_manager import Runs
-from shoal.node.container_spec import CannotStart, Premises, process_spec, surroundings
+from shoal.node.container_manager import ContainerManager
+from shoal.node.container_spec import CannotStart, SpecContext, make_env_context, process_spec
 from shoal.node.events import Events
 from shoal.node.pod_lifecycle import (
     Action,
     BeginStop,
-    Condemn,
+    FailPod,
     Kill,
     RunPreStop,
-    Situation,
+    RuntimeState,
     Start,
     Terminate,
     Waiting,
 )
 from shoal.node.pod_references import references_of
-from shoal.node.pod_status import Place, pod_status
-from shoal.node.sandbox.interface import KeeperLost, Sandbox, SandboxSpec
+from shoal.node.pod_status import PodAddresses, pod_status
+from shoal.node.sandbox.interface import Sandbox, SandboxSpec, ShimLost
 from shoal.node.sandbox.shim_client import SandboxFailed
-from shoal.node.service_names import hostname_of, neighbour
-from shoal.node.shared_state import NODE_LABEL, OWN_LABEL, Host
-from shoal.node.status_manager import Answered, Publisher
-from shoal.node.volume_files import is_written
+from shoal.node.service_names import hostname_of, pod_hosts
+from shoal.node.shared_state import NODE_LABEL, OWN_LABEL, SharedState
+from shoal.node.status_manager import StatusPublisher, WriteResult
+from shoal.node.volume_files import has_files
 
 log = Logger(__name__)
 
 TERMINAL = ("Succeeded", "Failed")
 SANDBOX_RETRY_SECONDS = 5.0
-MOST_STEPS = 50
+MAX_STEPS = 50
 
 
 class PodWorker:
-    """`run` ends when nothing of the pod is left here. `update` and `gone` may be called at any time."""
+    """`run` ends when nothing of the pod is left here. `update` and `mark_gone` may be called at any time."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class PodWorker:
         folder: PodFolder,
         sandbox: Sandbox | None,
         *,
-        host: Host,
+        host: SharedState,
         config: NodeConfig,
         events: Events,
     ) -> None:
@@ -68,14 +68,16 @@ class PodWorker:
         self.record = record
         self.folder = folder
         self.is_torn_down = False
-        self._host = host
+        self._shared = host
         self._config = config
         self._events = events
-        self._awake = asyncio.Event()
+        self._wakeup = asyncio.Event()
         self._listeners: set[Callable[[], None]] = set()
-        self.runs = Runs(lambda: self.pod, record, folder, config=config, events=events, wake=self.wake)
-        self._publisher = Publisher(host.cluster, pod)
-        self._premises = Premises(config, offered_env=host.environment(), projects=host.projects)
+        self.container_manager = ContainerManager(
+            lambda: self.pod, record, folder, config=config, events=events, wake=self.wake
+        )
+        self._publisher = StatusPublisher(host.cluster, pod)
+        self._spec_context = SpecContext(config, offered_env=host.environment(), projects=host.projects)
         self._blocked: dict[str, Waiting] = {}
         self._pod_blocked: Waiting | None = None
         self._last_block: Waiting | None = None
@@ -83,12 +85,13 @@ class PodWorker:
         self._references_stale = True
         self._maybe_gone = False
         self._deleted = False  # the API was told that the pod may go
-        self._has_kept_logs = False
-        self._said: set[tuple[str, int]] = set()  # back-offs of (container, attempt) that people were told of
+        self._logs_archived = False
+        # back-offs of (container, attempt) that people were told of
+        self._reported_backoffs: set[tuple[str, int]] = set()
         # A pod that ended before this agent began has been told about; its record may not even be here any more.
-        self._silent = record.finished and (pod.get("status") or {}).get("phase") in TERMINAL
+        self._skip_status = record.finished and (pod.get("status") or {}).get("phase") in TERMINAL
         if sandbox is not None:
-            self.runs.settle(sandbox)
+            self.container_manager.attach_sandbox(sandbox)
 
     # What others tell the worker
 
@@ -101,9 +104,9 @@ class PodWorker:
         self.wake()
 
     def _with_api_access(self, pod: Obj) -> Obj:
-        return pod if self._api_access is None else self._api_access.added_to(pod)
+        return pod if self._api_access is None else self._api_access.add_to(pod)
 
-    def gone(self) -> None:
+    def mark_gone(self) -> None:
         """The pod seems to be gone from the API."""
         self._maybe_gone = True
         self.wake()
@@ -111,13 +114,13 @@ class PodWorker:
     def waiting_reason(self, name: str) -> str:
         """Why a container has not been started, in one word, for those who ask for its logs."""
         status = self._status()
-        for told in [*status.get("initContainerStatuses", ()), *status["containerStatuses"]]:
-            if told["name"] == name and "waiting" in told["state"]:
-                return str(told["state"]["waiting"]["reason"])
+        for published in [*status.get("initContainerStatuses", ()), *status["containerStatuses"]]:
+            if published["name"] == name and "waiting" in published["state"]:
+                return str(published["state"]["waiting"]["reason"])
         return "ContainerCreating"
 
     def wake(self) -> None:
-        self._awake.set()
+        self._wakeup.set()
         for listener in list(self._listeners):
             listener()
 
@@ -131,9 +134,9 @@ class PodWorker:
     async def run(self) -> None:
         try:
             while True:
-                self._awake.clear()
+                self._wakeup.clear()
                 try:
-                    at = await self._pass()
+                    at = await self._sync()
                 except Exception:
                     # A mistake of ours with one pod must not end the node; the next event or moment tries again.
                     log.exception("pass over a pod broke", pod=str(self.record.key))
@@ -142,35 +145,35 @@ class PodWorker:
                     return
                 await self._sleep_until(at)
         finally:
-            self.runs.release()
-            self._host.references.release(self.record.uid)
-            if self._host.accounts is not None:
-                self._host.accounts.forget(self.record.uid)
+            self.container_manager.release()
+            self._shared.reference_watcher.release(self.record.uid)
+            if self._shared.token_manager is not None:
+                self._shared.token_manager.remove(self.record.uid)
 
-    async def _pass(self) -> float | None:
+    async def _sync(self) -> float | None:
         """One pass; returns when to make the next if nothing happens before."""
-        if self._maybe_gone and await self._is_really_gone():
+        if self._maybe_gone and await self._confirm_gone():
             await self._tear_down()
             return None
-        self._heed_the_api()
+        self._apply_api_status()
         if self._references_stale:
-            await self._look_up_references()
+            await self._load_references()
         wake_at = await self._advance()
-        answer = await self._tell()
-        if answer is Answered.GONE:
+        result = await self._publish_status()
+        if result is WriteResult.GONE:
             self._maybe_gone = True
-            return self._config.clock() + self._publisher.pause_seconds
-        pause = self._config.clock() + self._publisher.pause_seconds if answer is Answered.AGAIN else None
+            return self._config.clock() + self._publisher.backoff_seconds
+        pause = self._config.clock() + self._publisher.backoff_seconds if result is WriteResult.RETRY else None
         return min((at for at in (wake_at, pause, self._retry_at) if at is not None), default=None)
 
     async def _advance(self) -> float | None:
         """Act until there is nothing left to do now; a container that ends as fast as it starts must not hold us."""
-        for _ in range(MOST_STEPS):
+        for _ in range(MAX_STEPS):
             decision = pod_lifecycle.decide(
-                self.pod, self.record, self._situation(), now=self._config.clock(), backoff=self._config.backoff
+                self.pod, self.record, self._runtime_state(), now=self._config.clock(), backoff=self._config.backoff
             )
             for action in decision.actions:
-                await self._take(action)
+                await self._execute(action)
             if not decision.actions:
                 break
         else:
@@ -180,42 +183,42 @@ class PodWorker:
         self._note_backoffs()
         return decision.wake_at
 
-    def _situation(self) -> Situation:
-        return Situation(self._blocked, self._pod_blocked, self.runs.unhealthy)
+    def _runtime_state(self) -> RuntimeState:
+        return RuntimeState(self._blocked, self._pod_blocked, self.container_manager.unhealthy)
 
     async def _sleep_until(self, at: float | None) -> None:
         loop = asyncio.get_running_loop()
-        timer = None if at is None else loop.call_later(max(at - self._config.clock(), 0.0), self._awake.set)
+        timer = None if at is None else loop.call_later(max(at - self._config.clock(), 0.0), self._wakeup.set)
         try:
-            await self._awake.wait()
+            await self._wakeup.wait()
         finally:
             if timer is not None:
                 timer.cancel()
 
     # Actions
 
-    async def _take(self, action: Action) -> None:
+    async def _execute(self, action: Action) -> None:
         match action:
             case Start(name):
                 await self._start(name)
             case BeginStop(name, grace, why):
                 self.record.container(name).mark_stopping(self._config.clock(), grace, why)
-                self.runs.stop_probing(name)
-                self.runs.unhealthy.pop(name, None)
-                self.runs.save()
-                spoken = why if why.startswith("Container ") else f"Stopping container {name}"
-                self._events.note(self.pod, "Killing", spoken, container=name)
+                self.container_manager.stop_probing(name)
+                self.container_manager.unhealthy.pop(name, None)
+                self.container_manager.save()
+                text = why if why.startswith("Container ") else f"Stopping container {name}"
+                self._events.emit(self.pod, "Killing", text, container=name)
             case RunPreStop(name):
-                self.runs.run_pre_stop(name)
+                self.container_manager.run_pre_stop(name)
             case Terminate(name):
                 # Signals go out before they are noted: after a crash a second one does no harm, a missing one would.
-                await self.runs.signal(name, signal.SIGTERM)
+                await self.container_manager.signal(name, signal.SIGTERM)
                 self._note_stop(name, termed=True)
             case Kill(name):
-                await self.runs.signal(name, signal.SIGKILL)
+                await self.container_manager.signal(name, signal.SIGKILL)
                 self._note_stop(name, killed=True)
-            case Condemn(outcome):
-                self.condemn(outcome)
+            case FailPod(outcome):
+                self.fail_pod(outcome)
 
     def _note_stop(self, name: str, *, termed: bool = False, killed: bool = False) -> None:
         run = self.record.container(name).run
@@ -223,48 +226,48 @@ class PodWorker:
             return
         run.stopping.termed_at = self._config.clock() if termed else run.stopping.termed_at
         run.stopping.killed = killed or run.stopping.killed
-        self.runs.save()
+        self.container_manager.save()
 
-    def condemn(self, outcome: Outcome) -> None:
+    def fail_pod(self, outcome: Outcome) -> None:
         self.record.outcome = outcome
-        self.runs.save()
-        self._events.note(self.pod, outcome.reason, outcome.message, warning=True)
+        self.container_manager.save()
+        self._events.emit(self.pod, outcome.reason, outcome.message, warning=True)
 
     async def _start(self, name: str) -> None:
         container = pod_lifecycle.find_container(self.pod, name)
         assert container is not None
         known = self.record.container(name)
-        meant = known.run is not None and known.run.started_at is None and not known.run.is_over
-        attempt = known.run.attempt if meant and known.run is not None else known.attempts
+        intended = known.run is not None and known.run.started_at is None and not known.run.is_over
+        attempt = known.run.attempt if intended and known.run is not None else known.attempts
         try:
-            spec = process_spec(self.pod, container, self.record, self.folder, self._premises, attempt)
+            spec = process_spec(self.pod, container, self.record, self.folder, self._spec_context, attempt)
         except CannotStart as cannot:
             self._block(name, cannot)
             return
         if not await self._ensure_sandbox():
             return
-        if not meant:
-            await self._host.keep_metrics(self.folder, self.record, name)
+        if not intended:
+            await self._shared.archive_metrics(self.folder, self.record, name)
             if attempt > 1:
-                await self._host.keep_logs(self.folder, self.record, self.pod, before=attempt - 1)
+                await self._shared.archive_logs(self.folder, self.record, self.pod, before=attempt - 1)
             known.mark_intended(self._config.clock(), pod_lifecycle.next_backoff(known, self._config.backoff))
-            self.runs.save()
+            self.container_manager.save()
             self.folder.drop_logs_before(name, attempt - 1)
-        await self.runs.start(name, spec)
+        await self.container_manager.start(name, spec)
 
     def _block(self, name: str, cannot: CannotStart) -> None:
         if cannot.is_volume:
             self._pod_blocked = cannot.waiting
             if cannot.waiting != self._last_block:
-                self._events.note(self.pod, "FailedMount", cannot.waiting.message, warning=True)
+                self._events.emit(self.pod, "FailedMount", cannot.waiting.message, warning=True)
         else:
             self._blocked[name] = cannot.waiting
             if cannot.path is None or cannot.waiting != self._last_block:  # else said, and only looked at again
-                said = f"Error: {cannot.waiting.message}"
-                self._events.note(self.pod, "Failed", said, container=name, warning=True)
+                text = f"Error: {cannot.waiting.message}"
+                self._events.emit(self.pod, "Failed", text, container=name, warning=True)
         self._last_block = cannot.waiting
         if cannot.path is not None:
-            self.runs.wake_when_near(cannot.path, self._references_changed)
+            self.container_manager.wake_on_change(cannot.path, self._references_changed)
 
     def _note_backoffs(self) -> None:
         """Say once for every end that the container waits before it runs again."""
@@ -276,29 +279,29 @@ class PodWorker:
             if (
                 waits
                 and pod_lifecycle.will_restart(self.pod, self.record, name)
-                and (name, known.attempts) not in self._said
+                and (name, known.attempts) not in self._reported_backoffs
             ):
-                self._said.add((name, known.attempts))
-                said = f"Back-off restarting failed container {name} in pod {self.record.name}"
-                self._events.note(self.pod, "BackOff", said, container=name, warning=True)
+                self._reported_backoffs.add((name, known.attempts))
+                text = f"Back-off restarting failed container {name} in pod {self.record.name}"
+                self._events.emit(self.pod, "BackOff", text, container=name, warning=True)
 
     async def _ensure_sandbox(self) -> bool:
         """A place for the pod's processes; where it cannot be had now the pod waits and tries again."""
-        if self.runs.sandbox is not None:
+        if self.container_manager.sandbox is not None:
             return True
         self.record.sandboxed_at = self._config.clock()
-        self.runs.save()
+        self.container_manager.save()
         try:
-            self.runs.settle(await self._host.sandboxes.create(self._sandbox_spec()))
-        except (OSError, KeeperLost, SandboxFailed) as refused:
+            self.container_manager.attach_sandbox(await self._shared.sandboxes.create(self._sandbox_spec()))
+        except (OSError, ShimLost, SandboxFailed) as refused:
             self._pod_blocked = Waiting("ContainerCreating", f"the pod's sandbox could not be made: {refused}")
             self._retry_at = self._config.clock() + SANDBOX_RETRY_SECONDS
-            self._events.note(self.pod, "FailedCreatePodSandBox", self._pod_blocked.message, warning=True)
+            self._events.emit(self.pod, "FailedCreatePodSandBox", self._pod_blocked.message, warning=True)
             return False
         return True
 
     def _register_names(self) -> None:
-        self._host.names.register(self.record.uid, neighbour(self.pod, self.record.ip), self.folder.hosts_file)
+        self._shared.hosts_files.register(self.record.uid, pod_hosts(self.pod, self.record.ip), self.folder.hosts_file)
 
     def _sandbox_spec(self) -> SandboxSpec:
         self._register_names()
@@ -316,33 +319,35 @@ class PodWorker:
 
     # References
 
-    async def _look_up_references(self) -> None:
+    async def _load_references(self) -> None:
         """Look again at everything the pod refers to; what was missing may be there, files may have to change."""
         self._references_stale = False
         self._blocked.clear()
         self._pod_blocked = self._retry_at = None
         if self.record.finished or self.record.outcome is not None:
             return  # no container starts any more: nothing is read, and no token requested, for a rejected pod
-        names, references = self._host.names, self._host.references
+        names, references = self._shared.hosts_files, self._shared.reference_watcher
         await names.synced()
-        if self.runs.sandbox is not None:
+        if self.container_manager.sandbox is not None:
             self._register_names()
-        lookup = await references.hold(self.record.uid, references_of(self.pod), self._references_changed)
-        if self._host.accounts is not None:
-            issued = await self._host.accounts.issue(self.pod, self._config.clock())
-            lookup, self._retry_at = replace(lookup, issued=issued), issued.again_at
+        lookup = await references.acquire(self.record.uid, references_of(self.pod), self._references_changed)
+        if self._shared.token_manager is not None:
+            issued = await self._shared.token_manager.issue(self.pod, self._config.clock())
+            lookup, self._retry_at = replace(lookup, issued=issued), issued.refresh_at
         services = names.services(self.record.namespace)
-        if (access := self._host.api_access) is not None:
-            lookup = access.completed(lookup, self.record.namespace)
+        if (access := self._shared.api_access) is not None:
+            lookup = access.with_root_ca(lookup, self.record.namespace)
             services = access.reachable_services(services) if self._on_host_network else services
-        self._premises = replace(
-            self._premises,
+        self._spec_context = replace(
+            self._spec_context,
             services=services,
             lookup=lookup,
-            offered_env=self._host.environment(),
+            offered_env=self._shared.environment(),
         )
-        if self.runs.sandbox is not None and any(is_written(v) for v in self.pod["spec"].get("volumes") or ()):
-            volumes.refresh(self.pod, self.folder, surroundings(self.pod, self.record, self._premises))
+        if self.container_manager.sandbox is not None and any(
+            has_files(v) for v in self.pod["spec"].get("volumes") or ()
+        ):
+            volumes.refresh(self.pod, self.folder, make_env_context(self.pod, self.record, self._spec_context))
 
     def _references_changed(self) -> None:
         self._references_stale = True
@@ -350,73 +355,73 @@ class PodWorker:
 
     # Telling the API, and the end
 
-    def _heed_the_api(self) -> None:
+    def _apply_api_status(self) -> None:
         """A verdict somebody else wrote (the node was given up, the pod was evicted) holds here too."""
         if self._retry_at is not None and self._config.clock() >= self._retry_at:
             self._references_stale = True
         status = self.pod.get("status") or {}
         if status.get("phase") in TERMINAL and not self.record.finished and self.record.outcome is None:
             self.record.outcome = Outcome(status["phase"], status.get("reason") or "", status.get("message") or "")
-            self.runs.save()
+            self.container_manager.save()
 
-    async def _tell(self) -> Answered:
-        answer = Answered.DONE if self._silent else await self._publisher.publish(self._status())
-        if answer is not Answered.DONE or not (self.record.finished and is_terminating(self.pod)) or self._deleted:
-            return answer
-        await self._keep_logs()  # first: a client that sees the job without the pod finds them
-        answer = await self._publisher.delete_for_good()
-        self._deleted = answer is Answered.DONE
-        return answer
+    async def _publish_status(self) -> WriteResult:
+        result = WriteResult.DONE if self._skip_status else await self._publisher.publish(self._status())
+        if result is not WriteResult.DONE or not (self.record.finished and is_terminating(self.pod)) or self._deleted:
+            return result
+        await self._archive_logs()  # first: a client that sees the job without the pod finds them
+        result = await self._publisher.delete_pod()
+        self._deleted = result is WriteResult.DONE
+        return result
 
     def _status(self) -> Obj:
-        place = Place(self._config.machine.host_ip, self._pod_ip)
+        addresses = PodAddresses(self._config.machine.host_ip, self._pod_ip)
         now, backoff = self._config.clock(), self._config.backoff
-        return pod_status(self._view(), self.record, self._situation(), place, now=now, backoff=backoff)
+        return pod_status(self._merged_pod(), self.record, self._runtime_state(), addresses, now=now, backoff=backoff)
 
     @property
     def _pod_ip(self) -> str:
         if self._on_host_network:
             return self._config.machine.host_ip
-        had_place = self.record.sandboxed_at or any(known.attempts for known in self.record.containers.values())
-        return self.record.ip if had_place else ""
+        had_sandbox = self.record.sandboxed_at or any(known.attempts for known in self.record.containers.values())
+        return self.record.ip if had_sandbox else ""
 
-    def _view(self) -> Obj:
+    def _merged_pod(self) -> Obj:
         """The pod with the conditions this node told last: a watch may still bring older ones."""
-        told = {c["type"]: c for c in self._publisher.told.get("conditions") or ()}
+        published = {c["type"]: c for c in self._publisher.published.get("conditions") or ()}
         seen = {c["type"]: c for c in (self.pod.get("status") or {}).get("conditions") or ()}
-        return {**self.pod, "status": {"conditions": list({**seen, **told}.values())}}
+        return {**self.pod, "status": {"conditions": list({**seen, **published}.values())}}
 
     async def _finish(self) -> None:
         """Nothing runs and nothing will: free what the pod held. Its logs stay until the pod goes."""
-        await self.runs.close()
-        self._host.names.forget(self.record.uid)
+        await self.container_manager.close()
+        self._shared.hosts_files.remove(self.record.uid)
         for name in list(self.record.containers):
-            await self._host.keep_metrics(self.folder, self.record, name)
+            await self._shared.archive_metrics(self.folder, self.record, name)
         self.record.finished = True
-        self.runs.save()
+        self.container_manager.save()
 
-    async def _is_really_gone(self) -> bool:
-        answer, pod = await self._publisher.look()
-        if answer is Answered.AGAIN:
-            self._retry_at = self._config.clock() + self._publisher.pause_seconds
+    async def _confirm_gone(self) -> bool:
+        result, pod = await self._publisher.get_pod()
+        if result is WriteResult.RETRY:
+            self._retry_at = self._config.clock() + self._publisher.backoff_seconds
             return False
         self._maybe_gone = False
         if pod is not None:
             self.update(pod)
-        return answer is Answered.GONE
+        return result is WriteResult.GONE
 
-    async def _keep_logs(self) -> None:
-        if not self._has_kept_logs:
-            await self._host.keep_logs(self.folder, self.record, self.pod)
-            self._has_kept_logs = True
+    async def _archive_logs(self) -> None:
+        if not self._logs_archived:
+            await self._shared.archive_logs(self.folder, self.record, self.pod)
+            self._logs_archived = True
 
     async def _tear_down(self) -> None:
         """The pod is gone: kill what is left of it, archive its logs and remove every other trace."""
-        await self.runs.close()
-        self._host.names.forget(self.record.uid)
-        await self._keep_logs()
+        await self.container_manager.close()
+        self._shared.hosts_files.remove(self.record.uid)
+        await self._archive_logs()
         self.folder.remove()
-        volumes.forget(self.record.uid)
+        volumes.remove(self.record.uid)
         self.is_torn_down = True
         self.wake()  # whoever follows a log of the pod: nothing more will come
 

@@ -13,36 +13,36 @@ from collections.abc import Mapping
 
 from shoal.kube.objects import Obj
 from shoal.node.pod_lifecycle import all_containers
-from shoal.node.probe_results import Answer
-from shoal.node.sandbox.interface import Execution, KeeperLost, Sandbox
+from shoal.node.probe_results import ProbeResult
+from shoal.node.sandbox.interface import Execution, Sandbox, ShimLost
 
-MOST_OUTPUT_BYTES = 10 << 10
-MOST_ANSWER_BYTES = 10 << 10
+MAX_OUTPUT_BYTES = 10 << 10
+MAX_RESPONSE_BYTES = 10 << 10
 
 
-async def ask(
-    sandbox: Sandbox, process: str, pod: Obj, container: Obj, what: Obj, *, ip: str, timeout: float
-) -> Answer:
+async def run_handler(
+    sandbox: Sandbox, process: str, pod: Obj, container: Obj, handler: Obj, *, ip: str, timeout: float
+) -> ProbeResult:
     """The answer to one probe or hook. Never raises for what the container did; a lost keeper is no answer."""
     try:
-        if command := what.get("exec"):
-            return await _command(sandbox, process, tuple(command.get("command") or ()), timeout)
-        if request := what.get("httpGet"):
+        if command := handler.get("exec"):
+            return await _run_command(sandbox, process, tuple(command.get("command") or ()), timeout)
+        if request := handler.get("httpGet"):
             return await asyncio.wait_for(_http(sandbox, pod, container, request, ip, timeout), timeout)
-        if connection := what.get("tcpSocket"):
+        if connection := handler.get("tcpSocket"):
             return await _tcp(sandbox, pod, container, connection, ip, timeout)
-        if pause := what.get("sleep"):
+        if pause := handler.get("sleep"):
             await asyncio.sleep(float(pause["seconds"]))
-            return Answer(True)
+            return ProbeResult(True)
     except TimeoutError:
-        return Answer(False, f"timed out after {timeout:g}s")
+        return ProbeResult(False, f"timed out after {timeout:g}s")
     except OSError as refused:
-        return Answer(False, _words(refused, timeout))
-    except (ValueError, KeeperLost) as odd:
-        return Answer(False, str(odd))
-    if "grpc" in what:
-        return Answer(False, "this node does not ask over gRPC: use httpGet, tcpSocket or exec instead")
-    return Answer(False, f"this node does not know how to do this: {', '.join(what) or 'nothing is said'}")
+        return ProbeResult(False, _describe_error(refused, timeout))
+    except (ValueError, ShimLost) as error:
+        return ProbeResult(False, str(error))
+    if "grpc" in handler:
+        return ProbeResult(False, "this node does not ask over gRPC: use httpGet, tcpSocket or exec instead")
+    return ProbeResult(False, f"this node does not know how to do this: {', '.join(handler) or 'nothing is said'}")
 
 
 def port_number(pod: Obj, container: Obj, port: int | str) -> int:
@@ -50,43 +50,43 @@ def port_number(pod: Obj, container: Obj, port: int | str) -> int:
     if isinstance(port, int) or port.isdigit():
         return int(port)
     for owner in [container, *all_containers(pod)]:
-        for offered in owner.get("ports") or ():
-            if offered.get("name") == port:
-                return int(offered["containerPort"])
+        for named in owner.get("ports") or ():
+            if named.get("name") == port:
+                return int(named["containerPort"])
     raise ValueError(f'the container has no port named "{port}"')
 
 
-async def _command(sandbox: Sandbox, process: str, argv: tuple[str, ...], timeout: float) -> Answer:
+async def _run_command(sandbox: Sandbox, process: str, argv: tuple[str, ...], timeout: float) -> ProbeResult:
     execution = await sandbox.execute(process, argv)
     try:
         output, code = await asyncio.wait_for(_collect(execution), timeout)
     except TimeoutError:
         await execution.kill()
-        return Answer(False, f'command "{" ".join(argv)}" timed out after {timeout:g}s')
+        return ProbeResult(False, f'command "{" ".join(argv)}" timed out after {timeout:g}s')
     except asyncio.CancelledError:  # nobody asks any more: the container is being stopped
         await execution.kill()
         raise
-    return Answer(code == 0, output)
+    return ProbeResult(code == 0, output)
 
 
 async def _collect(execution: Execution) -> tuple[str, int]:
     await execution.close_stdin()
     kept = b""
     async for _, data in execution.output():
-        kept += data[: MOST_OUTPUT_BYTES - len(kept)]
+        kept += data[: MAX_OUTPUT_BYTES - len(kept)]
     return kept.decode(errors="replace").strip(), await execution.wait()
 
 
-async def _tcp(sandbox: Sandbox, pod: Obj, container: Obj, what: Obj, ip: str, timeout: float) -> Answer:
-    host, port = what.get("host") or ip, port_number(pod, container, what["port"])
+async def _tcp(sandbox: Sandbox, pod: Obj, container: Obj, handler: Obj, ip: str, timeout: float) -> ProbeResult:
+    host, port = handler.get("host") or ip, port_number(pod, container, handler["port"])
     try:
         (await sandbox.dial(host, port, timeout=timeout)).close()
     except OSError as refused:
-        return Answer(False, f"dial tcp {host}:{port}: {_words(refused, timeout)}")
-    return Answer(True)
+        return ProbeResult(False, f"dial tcp {host}:{port}: {_describe_error(refused, timeout)}")
+    return ProbeResult(True)
 
 
-def _words(refused: OSError, timeout: float) -> str:
+def _describe_error(refused: OSError, timeout: float) -> str:
     if isinstance(refused, TimeoutError):
         return f"no answer within {timeout:g}s"
     if isinstance(refused, ssl.SSLError):  # its number is not one of the kernel's
@@ -94,47 +94,47 @@ def _words(refused: OSError, timeout: float) -> str:
     return (os.strerror(refused.errno) if refused.errno else str(refused)).lower()
 
 
-async def _http(sandbox: Sandbox, pod: Obj, container: Obj, what: Obj, ip: str, timeout: float) -> Answer:
-    scheme = str(what.get("scheme") or "HTTP").lower()
-    host, port = what.get("host") or ip, port_number(pod, container, what["port"])
-    path = what.get("path") or "/"
+async def _http(sandbox: Sandbox, pod: Obj, container: Obj, handler: Obj, ip: str, timeout: float) -> ProbeResult:
+    scheme = str(handler.get("scheme") or "HTTP").lower()
+    host, port = handler.get("host") or ip, port_number(pod, container, handler["port"])
+    path = handler.get("path") or "/"
     path = path if path.startswith("/") else f"/{path}"
     url = f"{scheme}://{host}:{port}{path}"
-    headers = {h["name"]: h["value"] for h in what.get("httpHeaders") or ()}
+    headers = {h["name"]: h["value"] for h in handler.get("httpHeaders") or ()}
     try:
         connection = await sandbox.dial(host, port, timeout=timeout)
     except OSError as refused:
-        return Answer(False, f'Get "{url}": dial tcp {host}:{port}: {_words(refused, timeout)}')
+        return ProbeResult(False, f'Get "{url}": dial tcp {host}:{port}: {_describe_error(refused, timeout)}')
     reader, writer = await asyncio.open_connection(
         sock=connection,
-        ssl=_unverified() if scheme == "https" else None,
+        ssl=_tls_context() if scheme == "https" else None,
         server_hostname=host if scheme == "https" else None,
     )
     try:
         writer.write(_request(path, f"{host}:{port}", headers))
         await writer.drain()
         line = await reader.readline()
-        await reader.read(MOST_ANSWER_BYTES)
+        await reader.read(MAX_RESPONSE_BYTES)
     finally:
         writer.close()
-    return _judge(url, line)
+    return _check_response(url, line)
 
 
 def _request(path: str, host: str, headers: Mapping[str, str]) -> bytes:
-    said = {"Host": host, "User-Agent": "kube-probe/shoal", "Accept": "*/*", **headers, "Connection": "close"}
-    lines = [f"GET {path} HTTP/1.1", *(f"{name}: {value}" for name, value in said.items() if value != "")]
+    fields = {"Host": host, "User-Agent": "kube-probe/shoal", "Accept": "*/*", **headers, "Connection": "close"}
+    lines = [f"GET {path} HTTP/1.1", *(f"{name}: {value}" for name, value in fields.items() if value != "")]
     return "\r\n".join([*lines, "", ""]).encode()
 
 
-def _judge(url: str, line: bytes) -> Answer:
+def _check_response(url: str, line: bytes) -> ProbeResult:
     parts = line.decode("latin-1").split()
     if len(parts) < 2 or not parts[0].startswith("HTTP/") or not parts[1].isdigit():
-        return Answer(False, f'Get "{url}": the answer is not HTTP')
+        return ProbeResult(False, f'Get "{url}": the answer is not HTTP')
     code = int(parts[1])
-    return Answer(True) if 200 <= code < 400 else Answer(False, f"HTTP probe failed with statuscode: {code}")
+    return ProbeResult(True) if 200 <= code < 400 else ProbeResult(False, f"HTTP probe failed with statuscode: {code}")
 
 
-def _unverified() -> ssl.SSLContext:
+def _tls_context() -> ssl.SSLContext:
     """A probe asks whether the pod answers, not who it is: certificates of its own making are the rule."""
     context = ssl.create_default_context()
     context.check_hostname = False

@@ -19,12 +19,12 @@ class ProbeKind(StrEnum):
     READINESS = "readinessProbe"
 
     @property
-    def spoken(self) -> str:
+    def label(self) -> str:
         return {"startupProbe": "Startup", "livenessProbe": "Liveness", "readinessProbe": "Readiness"}[self.value]
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ProbeResult:
     """One probe: whether it succeeded, and in words what came back."""
 
     ok: bool
@@ -32,7 +32,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Timing:
+class ProbeTiming:
     initial_delay: float = 0.0
     period: float = 10.0
     timeout: float = 1.0
@@ -40,8 +40,8 @@ class Timing:
     failures: int = 3
 
 
-def timing_of(probe: Obj) -> Timing:
-    return Timing(
+def timing_of(probe: Obj) -> ProbeTiming:
+    return ProbeTiming(
         float(probe.get("initialDelaySeconds") or 0),
         float(probe.get("periodSeconds") or 10),
         float(probe.get("timeoutSeconds") or 1),
@@ -51,23 +51,23 @@ def timing_of(probe: Obj) -> Timing:
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class ProbeCounter:
     """Answers of one kind in a row, and the verdict so far (None: not reached yet)."""
 
-    timing: Timing
+    timing: ProbeTiming
     verdict: bool | None = None
     last: bool | None = None
     in_a_row: int = 0
 
-    def count(self, answer: Answer) -> Tally:
-        in_a_row = self.in_a_row + 1 if answer.ok == self.last else 1
-        needed = self.timing.successes if answer.ok else self.timing.failures
-        verdict = answer.ok if in_a_row >= needed else self.verdict
-        return replace(self, verdict=verdict, last=answer.ok, in_a_row=in_a_row)
+    def count(self, result: ProbeResult) -> ProbeCounter:
+        in_a_row = self.in_a_row + 1 if result.ok == self.last else 1
+        needed = self.timing.successes if result.ok else self.timing.failures
+        verdict = result.ok if in_a_row >= needed else self.verdict
+        return replace(self, verdict=verdict, last=result.ok, in_a_row=in_a_row)
 
 
-def next_at(started_at: float, asked_at: float | None, timing: Timing) -> float:
+def next_probe_at(started_at: float, probed_at: float | None, timing: ProbeTiming) -> float:
     """When to ask next: after the initial delay, then one period after the last question."""
-    if asked_at is None:
+    if probed_at is None:
         return started_at + timing.initial_delay
-    return asked_at + timing.period
+    return probed_at + timing.period

@@ -18,7 +18,7 @@ from typing import Any
 
 import msgspec
 
-from shoal.node.images import SUBMIT_AGAIN, Images, read_images
+from shoal.node.images import SUBMIT_AGAIN_HINT, Images, read_images
 
 FOLDER = "projects"  # of the data folder
 # What chooses the programs and libraries that a command finds; everything else comes from the cluster's environment.
@@ -42,7 +42,7 @@ class Project(msgspec.Struct, frozen=True):
         if self.images is None:
             return replace(cluster, job_file=str(Path(self.working_dir) / "shoal.yaml"))
         images = read_images(self.images, config_file=self.config_file, base=Path(self.config_file).parent)
-        return replace(images, again=SUBMIT_AGAIN)
+        return replace(images, retry_hint=SUBMIT_AGAIN_HINT)
 
 
 @dataclass(frozen=True, slots=True)

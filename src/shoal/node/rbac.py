@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 from shoal.kube.kinds import CONFIG_MAP, ENDPOINT_SLICE, LEASE, Kind
 from shoal.node import lease
-from shoal.node.kubelet_api.authorization import AUTHORITIES
+from shoal.node.kubelet_api.authorization import CLIENT_CA_CONFIG_MAP
 
 
-class Need(NamedTuple):
+class Permission(NamedTuple):
     kind: Kind
     verbs: tuple[str, ...]
     why: str
@@ -28,25 +28,27 @@ class Need(NamedTuple):
         return f"{', '.join(self.verbs)} {self.kind.plural}{named}{place}, {self.why}"
 
 
-NEEDS = (
-    Need(ENDPOINT_SLICE, ("list", "watch"), "for names and addresses"),
-    Need(CONFIG_MAP, ("list", "watch"), "to verify the client certificates of API servers", *AUTHORITIES),
+REQUIRED_PERMISSIONS = (
+    Permission(ENDPOINT_SLICE, ("list", "watch"), "for names and addresses"),
+    Permission(
+        CONFIG_MAP, ("list", "watch"), "to verify the client certificates of API servers", *CLIENT_CA_CONFIG_MAP
+    ),
 )
 
-May = Callable[[str, Need], Awaitable[bool]]
+CanI = Callable[[str, Permission], Awaitable[bool]]
 
 
-def lease_need(node: str) -> Need:
+def lease_permission(node: str) -> Permission:
     """Of the rights that the Node authorizer gives, the one to recognize it by."""
-    return Need(LEASE, ("get", "patch"), "to report that the node is alive", lease.NAMESPACE, node)
+    return Permission(LEASE, ("get", "patch"), "to report that the node is alive", lease.NAMESPACE, node)
 
 
-async def missing(may: May, needs: tuple[Need, ...] = NEEDS) -> list[str]:
+async def missing_permissions(can_i: CanI, permissions: tuple[Permission, ...] = REQUIRED_PERMISSIONS) -> list[str]:
     """A line for each need of which a verb is not allowed, with those verbs."""
-    asked = [(verb, need) for need in needs for verb in need.verbs]
-    answers = await asyncio.gather(*(may(verb, need) for verb, need in asked))
-    refused: dict[Need, list[str]] = {}
-    for (verb, need), allowed in zip(asked, answers, strict=True):
+    checks = [(verb, permission) for permission in permissions for verb in permission.verbs]
+    answers = await asyncio.gather(*(can_i(verb, permission) for verb, permission in checks))
+    refused: dict[Permission, list[str]] = {}
+    for (verb, permission), allowed in zip(checks, answers, strict=True):
         if not allowed:
-            refused.setdefault(need, []).append(verb)
-    return [str(need._replace(verbs=tuple(verbs))) for need, verbs in refused.items()]
+            refused.setdefault(permission, []).append(verb)
+    return [str(permission._replace(verbs=tuple(verbs))) for permission, verbs in refused.items()]

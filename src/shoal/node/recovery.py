@@ -37,7 +37,7 @@ def process_id(container: str, attempt: int) -> str:
     return f"{container}.{attempt}"
 
 
-def recall_from_sandbox(record: PodRecord, processes: Mapping[str, ProcessState]) -> None:
+def recover_from_sandbox(record: PodRecord, processes: Mapping[str, ProcessState]) -> None:
     """Bring the record up to what the sandbox saw; processes the record has never heard of are taken in."""
     for process, state in processes.items():
         container, _, number = process.rpartition(".")
@@ -56,7 +56,7 @@ def recall_from_sandbox(record: PodRecord, processes: Mapping[str, ProcessState]
             known.mark_ended(ended_by(state.exited, never_ran=state.started is None))
 
 
-def lose_running(record: PodRecord, now: float, why: str) -> list[str]:
+def mark_running_lost(record: PodRecord, now: float, why: str) -> list[str]:
     """Every run that was going on has ended unseen; the containers it happened to."""
     lost = []
     for name, known in record.containers.items():
@@ -66,30 +66,30 @@ def lose_running(record: PodRecord, now: float, why: str) -> list[str]:
     return lost
 
 
-def begin_again(pod: Obj, record: PodRecord) -> None:
+def reset_for_new_sandbox(pod: Obj, record: PodRecord) -> None:
     """The sandbox is gone. Where the pod goes on, its init containers have to prepare the new one."""
     record.sandboxed_at = 0.0
     if pod_lifecycle.main_containers_are_over(pod, record) or pod_lifecycle.stop_grace(pod, record) is not None:
         return
     for container in pod_lifecycle.init_containers(pod):
         if not pod_lifecycle.is_sidecar(container) and container["name"] in record.containers:
-            record.containers[container["name"]].mark_to_run_again()
+            record.containers[container["name"]].mark_for_rerun()
 
 
-def recall_from_status(pod: Obj, record: PodRecord, now: float) -> None:
+def recover_from_status(pod: Obj, record: PodRecord, now: float) -> None:
     """A pod the API says was running here before, of which this node has no record."""
     status = pod.get("status") or {}
-    for told in [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]:
-        run = _told_run(told, now)
+    for status_entry in [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]:
+        run = _run_from_status(status_entry, now)
         if run is not None:
-            record.containers[told["name"]] = ContainerRecord(attempts=run.attempt + 1, run=run)
+            record.containers[status_entry["name"]] = ContainerRecord(attempts=run.attempt + 1, run=run)
 
 
-def _told_run(told: Obj, now: float) -> Run | None:
-    state, attempt = told.get("state") or {}, int(told.get("restartCount") or 0)
-    finished = state.get("terminated") or (told.get("lastState") or {}).get("terminated")
+def _run_from_status(status_entry: Obj, now: float) -> Run | None:
+    state, attempt = status_entry.get("state") or {}, int(status_entry.get("restartCount") or 0)
+    finished = state.get("terminated") or (status_entry.get("lastState") or {}).get("terminated")
     if "running" in state or finished is None:
-        if "running" not in state and not told.get("containerID"):
+        if "running" not in state and not status_entry.get("containerID"):
             return None
         at = _seconds((state.get("running") or {}).get("startedAt"), now)
         lost = unknown_end(now, "the node lost its record of this container; it may have been killed")

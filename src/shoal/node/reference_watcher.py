@@ -18,15 +18,15 @@ from shoal.kube.errors import ApiError
 from shoal.kube.kinds import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM
 from shoal.kube.objects import Key, Obj
 from shoal.logs import Logger
-from shoal.node.pod_references import Lookup, Reference, is_bound, volume_behind
+from shoal.node.pod_references import Lookup, Reference, bound_volume, is_bound
 
 log = Logger(__name__)
 
-FIRST_PAUSE_SECONDS = 0.2
-LONGEST_PAUSE_SECONDS = 30.0
+INITIAL_BACKOFF_SECONDS = 0.2
+MAX_BACKOFF_SECONDS = 30.0
 
 
-class Copy(Protocol):
+class ObjectCache(Protocol):
     """A local copy of one object: `objects` is valid once `synced` is set."""
 
     synced: asyncio.Event
@@ -37,7 +37,7 @@ class Copy(Protocol):
     async def run(self) -> None: ...
 
 
-class Polled:
+class PolledCache:
     """A copy of one object that may be read but not watched. It is complete, and no longer read, once it is there and,
     if it is a claim, names its volume: neither changes afterwards."""
 
@@ -49,10 +49,10 @@ class Polled:
         self._on_change = on_change
 
     async def run(self) -> None:
-        pause_seconds = FIRST_PAUSE_SECONDS
+        pause_seconds = INITIAL_BACKOFF_SECONDS
         while not await self._is_complete():
             await asyncio.sleep(pause_seconds)
-            pause_seconds = min(pause_seconds * 2, LONGEST_PAUSE_SECONDS)
+            pause_seconds = min(pause_seconds * 2, MAX_BACKOFF_SECONDS)
 
     async def _is_complete(self) -> bool:
         kind, key = self._reference
@@ -72,33 +72,33 @@ class Polled:
 
 
 @dataclass(slots=True)
-class _Followed:
-    copy: Copy
+class _Watched:
+    cache: ObjectCache
     task: asyncio.Task[None]
     holders: set[str] = field(default_factory=set)
 
 
-class References:
-    """`hold` says what a pod needs and whom to wake; `release` when it needs nothing any more."""
+class ReferenceWatcher:
+    """`acquire` says what a pod needs and whom to wake; `release` when it needs nothing any more."""
 
     def __init__(self, cluster: Cluster, *, watches_claims: bool = True) -> None:
         self._cluster = cluster
         self._watches_claims = watches_claims
-        self._followed: dict[Reference, _Followed] = {}
-        self._wakes: dict[str, Callable[[], None]] = {}
+        self._watched: dict[Reference, _Watched] = {}
+        self._callbacks: dict[str, Callable[[], None]] = {}
 
-    async def hold(self, uid: str, wanted: Iterable[Reference], wake: Callable[[], None]) -> Lookup:
+    async def acquire(self, uid: str, wanted: Iterable[Reference], wake: Callable[[], None]) -> Lookup:
         """Follow what the pod refers to, and the volumes behind its claims; returns once all answers are in."""
-        self._wakes[uid] = wake
+        self._callbacks[uid] = wake
         needed = set(wanted)
         while True:
             for reference in needed:
-                self._follow(reference).holders.add(uid)
-            await asyncio.gather(*(self._followed[r].copy.synced.wait() for r in needed))
-            behind = {v for r in needed if (o := self._object(r)) is not None and (v := volume_behind(o)) is not None}
-            if behind <= needed:
+                self._ensure_watch(reference).holders.add(uid)
+            await asyncio.gather(*(self._watched[r].cache.synced.wait() for r in needed))
+            volumes = {v for r in needed if (o := self._object(r)) is not None and (v := bound_volume(o)) is not None}
+            if volumes <= needed:
                 break
-            needed |= behind
+            needed |= volumes
         self._drop(uid, keep=needed)
         return self.lookup(needed)
 
@@ -107,48 +107,48 @@ class References:
         return Lookup({reference: obj for reference, obj in found if obj is not None})
 
     def release(self, uid: str) -> None:
-        self._wakes.pop(uid, None)
+        self._callbacks.pop(uid, None)
         self._drop(uid, keep=set())
 
     def close(self) -> None:
-        for followed in self._followed.values():
-            followed.task.cancel()
-        self._followed.clear()
+        for watched in self._watched.values():
+            watched.task.cancel()
+        self._watched.clear()
 
     def _object(self, reference: Reference) -> Obj | None:
-        followed = self._followed.get(reference)
-        return None if followed is None else followed.copy.objects.get(reference.key)
+        watched = self._watched.get(reference)
+        return None if watched is None else watched.cache.objects.get(reference.key)
 
-    def _follow(self, reference: Reference) -> _Followed:
-        if reference not in self._followed:
-            copy = self._copy_of(reference)
-            task = asyncio.create_task(copy.run(), name=f"follow {reference.kind.kind} {reference.key}")
-            self._followed[reference] = _Followed(copy, task)
-        return self._followed[reference]
+    def _ensure_watch(self, reference: Reference) -> _Watched:
+        if reference not in self._watched:
+            cache = self._make_cache(reference)
+            task = asyncio.create_task(cache.run(), name=f"follow {reference.kind.kind} {reference.key}")
+            self._watched[reference] = _Watched(cache, task)
+        return self._watched[reference]
 
-    def _copy_of(self, reference: Reference) -> Copy:
+    def _make_cache(self, reference: Reference) -> ObjectCache:
         if not self._watches_claims and reference.kind in (PERSISTENT_VOLUME_CLAIM, PERSISTENT_VOLUME):
-            return Polled(self._cluster, reference, lambda: self._changed(reference))
+            return PolledCache(self._cluster, reference, lambda: self._notify(reference))
         return Informer(
             self._cluster,
             reference.kind,
             reference.key.namespace or None,
             fields=f"metadata.name={reference.key.name}",
-            on_change=lambda _: self._changed(reference),
+            on_change=lambda _: self._notify(reference),
             trim=strip_managed_fields,
         )
 
-    def _changed(self, reference: Reference) -> None:
-        followed = self._followed.get(reference)
-        for uid in list(followed.holders) if followed else ():
-            if wake := self._wakes.get(uid):
+    def _notify(self, reference: Reference) -> None:
+        watched = self._watched.get(reference)
+        for uid in list(watched.holders) if watched else ():
+            if wake := self._callbacks.get(uid):
                 wake()
 
     def _drop(self, uid: str, *, keep: set[Reference]) -> None:
-        for reference, followed in list(self._followed.items()):
+        for reference, watched in list(self._watched.items()):
             if reference in keep:
                 continue
-            followed.holders.discard(uid)
-            if not followed.holders:
-                followed.task.cancel()
-                del self._followed[reference]
+            watched.holders.discard(uid)
+            if not watched.holders:
+                watched.task.cancel()
+                del self._watched[reference]

@@ -19,13 +19,13 @@ from shoal.kube.objects import Obj, name_of, namespace_of, uid_of
 from shoal.kube.times import parse
 
 DEFAULT_SECONDS = 3600
-AGAIN_SECONDS = 5.0
-USED_UP = 0.8  # of a token's time; the next is asked for then
+RETRY_SECONDS = 5.0
+RENEW_FRACTION = 0.8  # of a token's time; the next is asked for then
 
-NONE_HERE = "this node issues no service account tokens; set automountServiceAccountToken: false"
+NO_TOKENS_MESSAGE = "this node issues no service account tokens; set automountServiceAccountToken: false"
 
 
-class Wish(NamedTuple):
+class TokenRequest(NamedTuple):
     """A token as a volume asks for it; `audience` '' means the API server itself."""
 
     audience: str
@@ -33,12 +33,12 @@ class Wish(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Issued:
-    """The tokens of a pod, and why others are not there; `again_at` is when to ask next."""
+class IssuedTokens:
+    """The tokens of a pod, and why others are not there; `refresh_at` is when to ask next."""
 
-    tokens: Mapping[Wish, bytes] = field(default_factory=dict)
-    refusals: Mapping[Wish, str] = field(default_factory=dict)
-    again_at: float | None = None
+    tokens: Mapping[TokenRequest, bytes] = field(default_factory=dict)
+    refusals: Mapping[TokenRequest, str] = field(default_factory=dict)
+    refresh_at: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,61 +47,63 @@ class _Token:
     renew_at: float
 
 
-def wish_of(source: Mapping[str, object]) -> Wish:
+def token_request_of(source: Mapping[str, object]) -> TokenRequest:
     """What a `serviceAccountToken` of a projected volume asks for."""
     seconds = source.get("expirationSeconds") or DEFAULT_SECONDS
-    return Wish(str(source.get("audience") or ""), int(str(seconds)))
+    return TokenRequest(str(source.get("audience") or ""), int(str(seconds)))
 
 
-def wishes_of(pod: Obj) -> Iterator[Wish]:
+def token_requests_of(pod: Obj) -> Iterator[TokenRequest]:
     for volume in pod["spec"].get("volumes") or ():
         for source in (volume.get("projected") or {}).get("sources") or ():
             if "serviceAccountToken" in source:
-                yield wish_of(source["serviceAccountToken"] or {})
+                yield token_request_of(source["serviceAccountToken"] or {})
 
 
-class Accounts:
+class TokenManager:
     """Asks the cluster, and remembers what it got until it is due. `signer` None: the API server signs."""
 
     def __init__(self, cluster: Cluster, *, signer: TokenSigner | None = None) -> None:
         self._cluster = cluster
         self._signer = signer
-        self._held: dict[str, dict[Wish, _Token]] = {}  # by the pod's uid
+        self._tokens: dict[str, dict[TokenRequest, _Token]] = {}  # by the pod's uid
 
-    async def issue(self, pod: Obj, now: float) -> Issued:
+    async def issue(self, pod: Obj, now: float) -> IssuedTokens:
         """Every token the pod wants, as far as the cluster gives them."""
-        held = self._held.setdefault(uid_of(pod), {})
-        refusals: dict[Wish, str] = {}
-        for wish in set(wishes_of(pod)):
-            if wish in held and now < held[wish].renew_at:
+        held = self._tokens.setdefault(uid_of(pod), {})
+        refusals: dict[TokenRequest, str] = {}
+        for token_request in set(token_requests_of(pod)):
+            if token_request in held and now < held[token_request].renew_at:
                 continue
             try:
-                held[wish] = await self._request(pod, wish, now)
+                held[token_request] = await self._request(pod, token_request, now)
             except (ApiError, OutcomeUnknown, OSError) as refused:
                 account = pod["spec"].get("serviceAccountName") or "default"
-                refusals[wish] = f'no token for the service account "{account}": {refused}'
-        due = [token.renew_at for token in held.values()]
-        again = now + AGAIN_SECONDS if refusals else min(due, default=None)
-        return Issued({wish: token.text for wish, token in held.items()}, refusals, again)
+                refusals[token_request] = f'no token for the service account "{account}": {refused}'
+        renewals = [token.renew_at for token in held.values()]
+        next_refresh = now + RETRY_SECONDS if refusals else min(renewals, default=None)
+        return IssuedTokens(
+            {token_request: token.text for token_request, token in held.items()}, refusals, next_refresh
+        )
 
-    def forget(self, uid: str) -> None:
-        self._held.pop(uid, None)
+    def remove(self, uid: str) -> None:
+        self._tokens.pop(uid, None)
 
-    async def _request(self, pod: Obj, wish: Wish, now: float) -> _Token:
+    async def _request(self, pod: Obj, token_request: TokenRequest, now: float) -> _Token:
         account = pod["spec"].get("serviceAccountName") or "default"
         if self._signer is not None:
-            until = int(now) + wish.seconds
-            claims = TokenClaims(namespace_of(pod), account, name_of(pod), uid_of(pod), until, wish.audience)
-            return _Token(self._signer.sign(claims).encode(), now + wish.seconds * USED_UP)
+            until = int(now) + token_request.seconds
+            claims = TokenClaims(namespace_of(pod), account, name_of(pod), uid_of(pod), until, token_request.audience)
+            return _Token(self._signer.sign(claims).encode(), now + token_request.seconds * RENEW_FRACTION)
         # A subresource is made as if it were a collection of its own.
         kind = Kind("", "v1", "TokenRequest", f"serviceaccounts/{account}/token")
         spec: Obj = {
-            "expirationSeconds": wish.seconds,
+            "expirationSeconds": token_request.seconds,
             "boundObjectRef": {"apiVersion": "v1", "kind": "Pod", "name": name_of(pod), "uid": uid_of(pod)},
         }
-        if wish.audience:
-            spec["audiences"] = [wish.audience]
+        if token_request.audience:
+            spec["audiences"] = [token_request.audience]
         request = {"apiVersion": "authentication.k8s.io/v1", "kind": kind.kind, "spec": spec}
         status = (await self._cluster.create(kind, request, namespace_of(pod)))["status"]
         lasts = max(parse(status["expirationTimestamp"]).timestamp() - now, 0.0)
-        return _Token(str(status["token"]).encode(), now + lasts * USED_UP)
+        return _Token(str(status["token"]).encode(), now + lasts * RENEW_FRACTION)

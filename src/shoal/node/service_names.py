@@ -23,7 +23,7 @@ Table = dict[tuple[str, int], tuple[tuple[str, int], ...]]
 
 
 @dataclass(frozen=True, slots=True)
-class Neighbour:
+class PodHosts:
     """A pod as its own hosts file sees it."""
 
     namespace: str
@@ -52,24 +52,29 @@ class Directory:
     slices: Mapping[tuple[str, str], tuple[Obj, ...]] = field(default_factory=dict)  # (namespace, service) -> slices
 
 
-def directory(services: Iterable[Obj], slices: Iterable[Obj]) -> Directory:
+def build_directory(services: Iterable[Obj], slices: Iterable[Obj]) -> Directory:
     by_service: dict[tuple[str, str], list[Obj]] = {}
-    for piece in sorted(slices, key=name_of):
-        by_service.setdefault((namespace_of(piece), labels_of(piece).get(SERVICE_NAME, "")), []).append(piece)
+    for endpoint_slice in sorted(slices, key=name_of):
+        by_service.setdefault(
+            (namespace_of(endpoint_slice), labels_of(endpoint_slice).get(SERVICE_NAME, "")), []
+        ).append(endpoint_slice)
     ordered = tuple(sorted(services, key=lambda s: (namespace_of(s), name_of(s))))
     return Directory(ordered, {key: tuple(found) for key, found in by_service.items()})
 
 
-def within_reach(piece: Obj, here: Collection[str], own_range: str) -> Obj:
+def reachable_slice(endpoint_slice: Obj, local_nodes: Collection[str], own_range: str) -> Obj:
     """The slice without pods of other machines that give out the same addresses as this one: the address alone would
-    lead to a pod of ours. `here` are the nodes of this machine."""
+    lead to a pod of ours. `local_nodes` are the nodes of this machine."""
     ours = ipaddress.ip_network(own_range)
 
     def is_reachable(endpoint: Obj) -> bool:
         node = endpoint.get("nodeName")
-        return not node or node in here or not any(_is_in(a, ours) for a in endpoint.get("addresses") or ())
+        return not node or node in local_nodes or not any(_is_in(a, ours) for a in endpoint.get("addresses") or ())
 
-    return {**piece, "endpoints": [each for each in piece.get("endpoints") or () if is_reachable(each)]}
+    return {
+        **endpoint_slice,
+        "endpoints": [each for each in endpoint_slice.get("endpoints") or () if is_reachable(each)],
+    }
 
 
 def _is_in(address: str, network: ipaddress.IPv4Network | ipaddress.IPv6Network) -> bool:
@@ -79,9 +84,9 @@ def _is_in(address: str, network: ipaddress.IPv4Network | ipaddress.IPv6Network)
         return False  # a name
 
 
-def neighbour(pod: Obj, ip: str) -> Neighbour:
+def pod_hosts(pod: Obj, ip: str) -> PodHosts:
     spec = pod["spec"]
-    return Neighbour(
+    return PodHosts(
         namespace_of(pod),
         hostname_of(pod),
         spec.get("subdomain") or "",
@@ -106,7 +111,7 @@ def hostname_of(pod: Obj) -> str:
 # The hosts file
 
 
-def hosts_file(pod: Neighbour, services: str) -> str:
+def hosts_file(pod: PodHosts, services: str) -> str:
     """The whole file: the machine's own lines, the pod's, its aliases, and the text `service_lines` gave."""
     own = [pod.hostname]
     if pod.subdomain:
@@ -126,39 +131,41 @@ def hosts_file(pod: Neighbour, services: str) -> str:
     return "\n".join([*lines, services])
 
 
-def service_lines(known: Directory, namespace: str) -> str:
+def service_lines(directory: Directory, namespace: str) -> str:
     """The part of a hosts file that all pods of a namespace share."""
-    return "".join(f"{line}\n" for service in known.services for line in _lines(service, known, namespace))
+    return "".join(f"{line}\n" for service in directory.services for line in _lines(service, directory, namespace))
 
 
-def peer_lines(known: Directory, peers: Iterable[Peer], namespace: str) -> str:
+def peer_lines(directory: Directory, peers: Iterable[Peer], namespace: str) -> str:
     """Names of pods of this machine that are about to run and are in no slice yet, for all pods of a namespace.
 
     A gang starts together, and whoever is first looks for the others. Only the pods' own names: a Service leads to
     those that are ready.
     """
-    headless = {(namespace_of(s), name_of(s)): s for s in known.services if _is_headless(s)}
+    headless = {(namespace_of(s), name_of(s)): s for s in directory.services if _is_headless(s)}
     lines: list[str] = []
     for peer in peers:
         service = headless.get((peer.namespace, peer.subdomain))
         selector = (service.get("spec") or {}).get("selector") if service is not None else None
         if service is None or not selector or not selector.items() <= dict(peer.labels).items():
             continue
-        forms = _forms(name_of(service), namespace_of(service), namespace)
-        lines.append(f"{peer.ip}\t{' '.join(f'{peer.hostname}.{form}' for form in forms)}\n")
+        dns_names = _dns_names(name_of(service), namespace_of(service), namespace)
+        lines.append(f"{peer.ip}\t{' '.join(f'{peer.hostname}.{form}' for form in dns_names)}\n")
     return "".join(lines)
 
 
-def unfound(known: Directory, peers: Mapping[str, Peer]) -> dict[str, Peer]:
+def undiscovered_peers(directory: Directory, peers: Mapping[str, Peer]) -> dict[str, Peer]:
     """Those that no slice has told of as ready: from then on the slices alone say whether they are."""
-    services = {(namespace_of(service), name_of(service)): service for service in known.services}
-    told: dict[tuple[str, str], set[str]] = {}
+    services = {(namespace_of(service), name_of(service)): service for service in directory.services}
+    discovered: dict[tuple[str, str], set[str]] = {}
     left: dict[str, Peer] = {}
     for uid, each in peers.items():
         key = each.namespace, each.subdomain
-        if key not in told:
-            told[key] = {address for address, _ in _reachable(services[key], known)} if key in services else set()
-        if each.ip not in told[key]:
+        if key not in discovered:
+            discovered[key] = (
+                {address for address, _ in _endpoints(services[key], directory)} if key in services else set()
+            )
+        if each.ip not in discovered[key]:
             left[uid] = each
     return left
 
@@ -168,70 +175,70 @@ def _is_headless(service: Obj) -> bool:
     return spec.get("clusterIP") == "None" and spec.get("type") != "ExternalName"
 
 
-def _lines(service: Obj, known: Directory, namespace: str) -> Iterator[str]:
+def _lines(service: Obj, directory: Directory, namespace: str) -> Iterator[str]:
     spec = service.get("spec") or {}
-    forms = list(_forms(name_of(service), namespace_of(service), namespace))
+    dns_names = list(_dns_names(name_of(service), namespace_of(service), namespace))
     if spec.get("type") == "ExternalName":
-        yield f"# {forms[-1]} stands for {spec.get('externalName')}: ask for that name instead"
+        yield f"# {dns_names[-1]} stands for {spec.get('externalName')}: ask for that name instead"
         return
     if spec.get("clusterIP") not in (None, "", "None"):
-        yield f"{spec['clusterIP']}\t{' '.join(forms)}"
+        yield f"{spec['clusterIP']}\t{' '.join(dns_names)}"
         return
-    for address, hostname in _reachable(service, known):
-        own = [f"{hostname}.{form}" for form in forms] if hostname else []
-        yield f"{address}\t{' '.join([*forms, *own])}"
+    for address, hostname in _endpoints(service, directory):
+        own = [f"{hostname}.{form}" for form in dns_names] if hostname else []
+        yield f"{address}\t{' '.join([*dns_names, *own])}"
 
 
-def _forms(service: str, home: str, namespace: str) -> Iterator[str]:
+def _dns_names(service: str, home: str, namespace: str) -> Iterator[str]:
     if home == namespace:
         yield service
     for suffix in (home, f"{home}.svc", f"{home}.svc.{DOMAIN}"):
         yield f"{service}.{suffix}"
 
 
-def _reachable(service: Obj, known: Directory) -> list[tuple[str, str]]:
+def _endpoints(service: Obj, directory: Directory) -> list[tuple[str, str]]:
     """(address, hostname) of every endpoint that may be told to others, each once, in a steady order."""
-    everyone = bool((service.get("spec") or {}).get("publishNotReadyAddresses"))
+    include_not_ready = bool((service.get("spec") or {}).get("publishNotReadyAddresses"))
     found = {
         (address, endpoint.get("hostname") or "")
-        for piece in known.slices.get((namespace_of(service), name_of(service)), ())
-        for endpoint in piece.get("endpoints") or ()
-        if everyone or _is_ready(endpoint)
+        for endpoint_slice in directory.slices.get((namespace_of(service), name_of(service)), ())
+        for endpoint in endpoint_slice.get("endpoints") or ()
+        if include_not_ready or _is_ready(endpoint)
         for address in endpoint.get("addresses") or ()
     }
-    return sorted(found, key=lambda pair: (_numeric(pair[0]), pair[1]))
+    return sorted(found, key=lambda pair: (_ip_sort_key(pair[0]), pair[1]))
 
 
 def _is_ready(endpoint: Obj) -> bool:
     return (endpoint.get("conditions") or {}).get("ready") is not False
 
 
-def _numeric(address: str) -> tuple[int, ...]:
+def _ip_sort_key(address: str) -> tuple[int, ...]:
     return tuple(int(part) for part in address.split(".") if part.isdigit())
 
 
 # The service table
 
 
-def service_table(known: Directory) -> Table:
+def service_table(directory: Directory) -> Table:
     """(ClusterIP, port) -> the (address, port)s behind it; TCP only. Nobody behind it: an empty tuple."""
     table: Table = {}
-    for service in known.services:
+    for service in directory.services:
         spec = service.get("spec") or {}
         if spec.get("clusterIP") in (None, "", "None") or spec.get("type") == "ExternalName":
             continue
         for port in spec.get("ports") or ():
             if (port.get("protocol") or "TCP") == "TCP":
-                table[(spec["clusterIP"], int(port["port"]))] = _behind(service, port.get("name") or "", known)
+                table[(spec["clusterIP"], int(port["port"]))] = _backends(service, port.get("name") or "", directory)
     return table
 
 
-def _behind(service: Obj, port_name: str, known: Directory) -> tuple[tuple[str, int], ...]:
-    everyone = bool((service.get("spec") or {}).get("publishNotReadyAddresses"))
+def _backends(service: Obj, port_name: str, directory: Directory) -> tuple[tuple[str, int], ...]:
+    include_not_ready = bool((service.get("spec") or {}).get("publishNotReadyAddresses"))
     found = set()
-    for piece in known.slices.get((namespace_of(service), name_of(service)), ()):
-        numbers = [p.get("port") for p in piece.get("ports") or () if (p.get("name") or "") == port_name]
-        for endpoint in piece.get("endpoints") or ():
-            if everyone or _is_ready(endpoint):
+    for endpoint_slice in directory.slices.get((namespace_of(service), name_of(service)), ()):
+        numbers = [p.get("port") for p in endpoint_slice.get("ports") or () if (p.get("name") or "") == port_name]
+        for endpoint in endpoint_slice.get("endpoints") or ():
+            if include_not_ready or _is_ready(endpoint):
                 found |= {(a, int(n)) for a in endpoint.get("addresses") or () for n in numbers if n is not None}
-    return tuple(sorted(found, key=lambda pair: (_numeric(pair[0]), pair[1])))
+    return tuple(sorted(found, key=lambda pair: (_ip_sort_key(pair[0]), pair[1])))

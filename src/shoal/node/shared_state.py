@@ -12,12 +12,12 @@ from shoal.kube.objects import Obj
 from shoal.logs import Logger
 from shoal.node.api_access import ApiAccess
 from shoal.node.checkpoint import PodFolder, PodRecord
-from shoal.node.hosts_files import Names
+from shoal.node.hosts_files import HostsFiles
 from shoal.node.log_archive import LogArchive
 from shoal.node.projects import Projects
-from shoal.node.reference_watcher import References
+from shoal.node.reference_watcher import ReferenceWatcher
 from shoal.node.sandbox.interface import LostSandbox, Sandbox, Sandboxes
-from shoal.node.service_account_tokens import Accounts
+from shoal.node.service_account_tokens import TokenManager
 
 log = Logger(__name__)
 
@@ -26,15 +26,15 @@ OWN_LABEL = "shoal.dev/pod"
 
 
 @dataclass(slots=True)
-class Found:
+class RecoveredSandboxes:
     """What one node finds again after a restart, by pod uid."""
 
     kept: dict[str, Sandbox] = field(default_factory=dict)
     lost: dict[str, LostSandbox] = field(default_factory=dict)
-    told: tuple[str, ...] = ()  # the uids of `lost`, which is emptied as it is read
+    lost_uids: tuple[str, ...] = ()  # the uids of `lost`, which is emptied as it is read
 
 
-class Host:
+class SharedState:
     """Run `run` in a task beside the agents that use it."""
 
     def __init__(
@@ -42,7 +42,7 @@ class Host:
         cluster: Cluster,
         sandboxes: Sandboxes,
         *,
-        accounts: Accounts | None = None,
+        token_manager: TokenManager | None = None,
         api: tuple[str, int] | None = None,
         api_access: ApiAccess | None = None,
         archive: LogArchive | None = None,
@@ -53,55 +53,55 @@ class Host:
         self.cluster = cluster
         self.sandboxes = sandboxes
         self.nodes: set[str] = set()  # the names of the agents that share this
-        self.names = Names(cluster, sandboxes, here=self.nodes, api=api)
-        self.references = References(cluster, watches_claims=watches_claims)
-        self.accounts = accounts  # None where the cluster issues no tokens
+        self.hosts_files = HostsFiles(cluster, sandboxes, local_nodes=self.nodes, api=api)
+        self.reference_watcher = ReferenceWatcher(cluster, watches_claims=watches_claims)
+        self.token_manager = token_manager  # None where the cluster issues no tokens
         self.api_access = api_access  # None where admission adds the volume to pods, as Kubernetes does
         self.archive = archive  # None: logs go with their pods, as on Kubernetes
         self.projects = projects  # None: pods name none
         self._adopting = asyncio.Lock()
-        self._found: dict[str, Found] | None = None
+        self._recovered: dict[str, RecoveredSandboxes] | None = None
 
     async def run(self) -> None:
         try:
-            await self.names.run()
+            await self.hosts_files.run()
         finally:
-            self.references.close()
+            self.reference_watcher.close()
 
-    async def adopt(self, node: str) -> Found:
+    async def adopt(self, node: str) -> RecoveredSandboxes:
         """The sandboxes of one node from an earlier life. The sandboxes themselves are asked once."""
         async with self._adopting:
-            if self._found is None:
-                self._found = {}
+            if self._recovered is None:
+                self._recovered = {}
                 kept, lost = await self.sandboxes.adopt()
                 for sandbox in kept:
                     if sandbox.spec.labels.get(NODE_LABEL) not in self.nodes:
                         await sandbox.close()  # of a node that is no longer here: nobody else would end it
                         continue
-                    self._of(sandbox.spec.labels.get(NODE_LABEL, "")).kept[sandbox.spec.id] = sandbox
+                    self._of_node(sandbox.spec.labels.get(NODE_LABEL, "")).kept[sandbox.spec.id] = sandbox
                 for gone in lost:
-                    self._of(gone.spec.labels.get(NODE_LABEL, "")).lost[gone.spec.id] = gone
-            found = self._found.pop(node, Found())
-            found.told = tuple(found.lost)
+                    self._of_node(gone.spec.labels.get(NODE_LABEL, "")).lost[gone.spec.id] = gone
+            found = self._recovered.pop(node, RecoveredSandboxes())
+            found.lost_uids = tuple(found.lost)
             return found
 
-    def _of(self, node: str) -> Found:
-        assert self._found is not None
-        return self._found.setdefault(node, Found())
+    def _of_node(self, node: str) -> RecoveredSandboxes:
+        assert self._recovered is not None
+        return self._recovered.setdefault(node, RecoveredSandboxes())
 
-    async def keep_logs(
+    async def archive_logs(
         self, folder: PodFolder, record: PodRecord, pod: Obj | None = None, *, before: int | None = None
     ) -> None:
         """Keep logs of a pod in the archive, where there is one."""
         if self.archive is not None and record.job is not None:
-            await _beside(partial(self.archive.keep, folder, record, pod, before=before), record)
+            await _in_thread(partial(self.archive.store, folder, record, pod, before=before), record)
 
-    async def keep_metrics(self, folder: PodFolder, record: PodRecord, container: str) -> None:
+    async def archive_metrics(self, folder: PodFolder, record: PodRecord, container: str) -> None:
         """Add what the last run of the container printed of steps and losses to the metrics of its job."""
         run = record.container(container).run
         if self.archive is None or record.job is None or run is None or run.started_at is None:
             return
-        await _beside(partial(self.archive.note_metrics, folder, record, container, run.attempt), record)
+        await _in_thread(partial(self.archive.add_metrics, folder, record, container, run.attempt), record)
 
     def environment(self) -> Mapping[str, str]:
         """What the sandboxes want every process to know, such as the way out of their network."""
@@ -109,7 +109,7 @@ class Host:
         return offered() if offered is not None else {}
 
 
-async def _beside(work: Callable[[], None], record: PodRecord) -> None:
+async def _in_thread(work: Callable[[], None], record: PodRecord) -> None:
     """In a thread, since it may read or remove many files. Whatever goes wrong in it keeps no pod from ending."""
     try:
         await asyncio.to_thread(work)

@@ -17,8 +17,8 @@ from shoal.logs import Logger
 
 log = Logger(__name__)
 
-FIRST_PAUSE_SECONDS = 0.2
-LONGEST_PAUSE_SECONDS = 30.0
+INITIAL_BACKOFF_SECONDS = 0.2
+MAX_BACKOFF_SECONDS = 30.0
 
 
 async def find_bound_pod(cluster: Cluster, key: Key, node: str) -> Obj | None:
@@ -28,18 +28,18 @@ async def find_bound_pod(cluster: Cluster, key: Key, node: str) -> Obj | None:
     return next(iter((await cluster.list(POD, key.namespace, fields=fields)).items), None)
 
 
-class Answered(Enum):
+class WriteResult(Enum):
     DONE = auto()
     GONE = auto()  # there seems to be no such pod any more: look
-    AGAIN = auto()  # nobody knows, or not now: ask again after `pause`
+    RETRY = auto()  # nobody knows, or not now: ask again after `pause`
 
 
 def status_patch(before: Mapping[str, object], after: Obj) -> Obj:
     """What has to change for `before` to say what `after` says; empty where it does already."""
     changed: Obj = {name: value for name, value in after.items() if before.get(name) != value}
     if "conditions" in changed:
-        said = before.get("conditions")
-        old = {c["type"]: c for c in said} if isinstance(said, list) else {}
+        current = before.get("conditions")
+        old = {c["type"]: c for c in current} if isinstance(current, list) else {}
         changed["conditions"] = [
             _condition(old.get(c["type"]), c) for c in after["conditions"] if old.get(c["type"]) != c
         ]
@@ -53,7 +53,7 @@ def _condition(old: Obj | None, new: Obj) -> Obj:
     return {**{name: None for name in old or {} if name not in new}, **new}
 
 
-class Publisher:
+class StatusPublisher:
     """What the API was last told about one pod, and the patience with an API that does not answer."""
 
     def __init__(self, cluster: Cluster, pod: Obj) -> None:
@@ -61,24 +61,24 @@ class Publisher:
         self._key = Key(pod["metadata"]["namespace"], pod["metadata"]["name"])
         self._uid = uid_of(pod)
         self._node = str(pod["spec"].get("nodeName") or "")
-        self._told: Obj = dict(pod.get("status") or {})
+        self._published: Obj = dict(pod.get("status") or {})
         self._failures = 0
 
     @property
-    def told(self) -> Obj:
-        return self._told
+    def published(self) -> Obj:
+        return self._published
 
     @property
-    def pause_seconds(self) -> float:
+    def backoff_seconds(self) -> float:
         """How long to wait before asking again; nothing where the last question was answered."""
         if not self._failures:
             return 0.0
-        return min(FIRST_PAUSE_SECONDS * 2.0 ** (self._failures - 1), LONGEST_PAUSE_SECONDS)
+        return min(INITIAL_BACKOFF_SECONDS * 2.0 ** (self._failures - 1), MAX_BACKOFF_SECONDS)
 
-    async def publish(self, status: Obj) -> Answered:
-        patch = status_patch(self._told, status)
+    async def publish(self, status: Obj) -> WriteResult:
+        patch = status_patch(self._published, status)
         if not patch:
-            return Answered.DONE
+            return WriteResult.DONE
         try:
             await self._cluster.patch(
                 POD,
@@ -90,35 +90,35 @@ class Publisher:
                 field_manager="shoal-node",
             )
         except (ApiError, OutcomeUnknown, OSError) as refused:
-            return self._judge(refused)
+            return self._classify_error(refused)
         self._failures = 0
-        self._told = {**self._told, **status}
-        return Answered.DONE
+        self._published = {**self._published, **status}
+        return WriteResult.DONE
 
-    async def delete_for_good(self) -> Answered:
+    async def delete_pod(self) -> WriteResult:
         """The pod's containers have ended: take it out of the API, this very pod and no other."""
         options = DeleteOptions(grace_seconds=0, preconditions=Preconditions(uid=self._uid))
         try:
             await self._cluster.delete(POD, self._key.name, self._key.namespace, options)
         except (ApiError, OutcomeUnknown, OSError) as refused:
-            return self._judge(refused)
+            return self._classify_error(refused)
         self._failures = 0
-        return Answered.DONE
+        return WriteResult.DONE
 
-    async def look(self) -> tuple[Answered, Obj | None]:
+    async def get_pod(self) -> tuple[WriteResult, Obj | None]:
         """The pod as the API has it now. A list may be old: nothing is torn down on its word alone."""
         try:
             pod = await find_bound_pod(self._cluster, self._key, self._node)
         except (ApiError, OutcomeUnknown, OSError) as refused:
-            return self._judge(refused), None
-        return (Answered.DONE, pod) if pod is not None and uid_of(pod) == self._uid else (Answered.GONE, None)
+            return self._classify_error(refused), None
+        return (WriteResult.DONE, pod) if pod is not None and uid_of(pod) == self._uid else (WriteResult.GONE, None)
 
-    def _judge(self, refused: Exception) -> Answered:
+    def _classify_error(self, refused: Exception) -> WriteResult:
         if isinstance(refused, ApiError) and refused.code == 404:
-            return Answered.GONE
+            return WriteResult.GONE
         self._failures += 1
         if isinstance(refused, ApiError) and refused.code == 409:
             # The uid is the only condition these writes carry: most likely it is another pod by now.
-            return Answered.GONE
+            return WriteResult.GONE
         log.warning("pod status not written", pod=str(self._key), error=str(refused))
-        return Answered.AGAIN
+        return WriteResult.RETRY

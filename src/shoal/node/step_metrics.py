@@ -11,13 +11,13 @@ from pathlib import Path
 
 import msgspec
 
-from shoal.log_signals import Pace, pace_in, visible
+from shoal.log_signals import TrainingProgress, progress_in, visible
 
 BLOCK_BYTES = 64 << 10
-MOST_BYTES_READ = 4 << 20  # of one log
-MOST_POINTS = 2000  # of one log
-MOST_BYTES_KEPT = 1 << 20  # of one job
-_LONGEST_STEP = 18  # digits of a number that every reader of JSON takes
+MAX_BYTES_READ = 4 << 20  # of one log
+MAX_POINTS = 2000  # of one log
+MAX_BYTES_KEPT = 1 << 20  # of one job
+_MAX_STEP_SECONDS = 18  # digits of a number that every reader of JSON takes
 _HINTS = (b"loss", b"Loss", b"step", b"Step", b"iter", b"poch", b"it/s", b"s/it", b"%|")
 
 
@@ -34,11 +34,11 @@ class Point(msgspec.Struct, frozen=True, omit_defaults=True):
 def points_in(log: Path, *, task: str, pod: str, attempt: int) -> list[Point]:
     """What changed from line to line, thinned."""
     found: list[Point] = []
-    stride, count, pace = 1, 0, Pace()
+    stride, count, pace = 1, 0, TrainingProgress()
     for record in _records(log):
         stamp, _, rest = record.partition(b" ")
         text = rest.split(b" ", 2)[-1].decode(errors="replace")
-        after = pace_in(visible(text.rstrip("\r")), pace)
+        after = progress_in(visible(text.rstrip("\r")), pace)
         if after == pace:
             continue
         pace = after
@@ -46,7 +46,7 @@ def points_in(log: Path, *, task: str, pod: str, attempt: int) -> list[Point]:
             seen = stamp.decode(errors="replace")
             found.append(Point(seen, task, pod, attempt, _step(pace.step), _number(pace.loss), pace.step_seconds))
         count += 1
-        if len(found) > MOST_POINTS:
+        if len(found) > MAX_POINTS:
             found, stride = found[::2], stride * 2
     return found
 
@@ -57,7 +57,7 @@ def append(points: list[Point], file: Path) -> None:
     with file.open("ab") as held:
         held.writelines(lines)
         size = held.tell()
-    while size > MOST_BYTES_KEPT:
+    while size > MAX_BYTES_KEPT:
         kept = file.read_bytes().splitlines(keepends=True)[::2]
         draft = file.with_name(f".{file.name}.new")
         draft.write_bytes(b"".join(kept))
@@ -70,7 +70,7 @@ def _records(log: Path) -> Iterator[bytes]:
     older = [path for path in log.parent.glob(f"{log.name}.*") if path.suffix[1:].isdigit()]
     files = [*sorted(older, key=lambda path: -int(path.suffix[1:])), log]
     sizes = [path.stat().st_size if path.exists() else 0 for path in files]
-    stride = BLOCK_BYTES * max(-(-sum(sizes) // MOST_BYTES_READ), 1)
+    stride = BLOCK_BYTES * max(-(-sum(sizes) // MAX_BYTES_READ), 1)
     for path, size in zip(files, sizes, strict=True):
         for offset in range(0, size, stride):
             for line in _block(path, offset):
@@ -91,7 +91,7 @@ def _block(path: Path, offset: int) -> list[bytes]:
 
 
 def _step(text: str) -> int | str:
-    return int(text) if text.isdecimal() and len(text) <= _LONGEST_STEP else text
+    return int(text) if text.isdecimal() and len(text) <= _MAX_STEP_SECONDS else text
 
 
 def _number(text: str) -> float | str | None:

@@ -1,7 +1,7 @@
 """What the files of configMap, secret, downwardAPI and projected volumes hold.
 
 Pure: a volume and the objects it refers to go in, a table of relative path -> `File` comes out, for
-`atomic_files` to put on disk. A missing reference raises `NotThere` unless it is optional.
+`atomic_files` to put on disk. A missing reference raises `ReferenceMissing` unless it is optional.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from functools import cache
 from shoal.kube.kinds import CONFIG_MAP, SECRET, Kind
 from shoal.kube.objects import Obj
 from shoal.node.downward_api import field_value, resource_value
-from shoal.node.environment import Read, Surroundings, reader
-from shoal.node.pod_references import NotThere
-from shoal.node.service_account_tokens import NONE_HERE, Issued, wish_of
+from shoal.node.environment import EnvContext, Read, reader
+from shoal.node.pod_references import ReferenceMissing
+from shoal.node.service_account_tokens import NO_TOKENS_MESSAGE, IssuedTokens, token_request_of
 
 DEFAULT_MODE = 0o644
 
@@ -29,21 +29,23 @@ class File:
 Files = dict[str, File]
 Field = Callable[[str], bytes]  # of the pod, by its path
 
-WRITTEN = ("configMap", "secret", "downwardAPI", "projected")
+FILE_VOLUMES = ("configMap", "secret", "downwardAPI", "projected")
 
 
-def is_written(volume: Obj) -> bool:
+def has_files(volume: Obj) -> bool:
     """Whether the volume's files come from the API, and change when the API's objects do."""
-    return any(source in volume for source in WRITTEN)
+    return any(source in volume for source in FILE_VOLUMES)
 
 
-def files_of(pod: Obj, volume: Obj, around: Surroundings) -> Files:
+def files_of(pod: Obj, volume: Obj, env_context: EnvContext) -> Files:
     """The files of one such volume."""
-    read = reader(pod, around)
+    read = reader(pod, env_context)
 
     @cache  # many files may show the same annotations
     def field(path: str) -> bytes:
-        return field_value(pod, path, pod_ip=around.pod_ip, host_ip=around.host_ip, node=around.node).encode()
+        return field_value(
+            pod, path, pod_ip=env_context.pod_ip, host_ip=env_context.host_ip, node=env_context.node
+        ).encode()
 
     if source := volume.get("configMap"):
         return _keyed(CONFIG_MAP, source["name"], source, read, _mode(source))
@@ -51,11 +53,11 @@ def files_of(pod: Obj, volume: Obj, around: Surroundings) -> Files:
         return _keyed(SECRET, source["secretName"], source, read, _mode(source))
     if "downwardAPI" in volume:
         source = volume["downwardAPI"] or {}
-        return _downward(source, pod, around, field, _mode(source))
-    return _projected(volume.get("projected") or {}, pod, around, read, field)
+        return _downward(source, pod, env_context, field, _mode(source))
+    return _projected(volume.get("projected") or {}, pod, env_context, read, field)
 
 
-def _projected(source: Obj, pod: Obj, around: Surroundings, read: Read, field: Field) -> Files:
+def _projected(source: Obj, pod: Obj, env_context: EnvContext, read: Read, field: Field) -> Files:
     files: Files = {}
     mode = _mode(source)
     for part in source.get("sources") or ():
@@ -64,22 +66,24 @@ def _projected(source: Obj, pod: Obj, around: Surroundings, read: Read, field: F
         elif chosen := part.get("secret"):
             files.update(_keyed(SECRET, chosen["name"], chosen, read, mode))
         elif chosen := part.get("downwardAPI"):
-            files.update(_downward(chosen, pod, around, field, mode))
+            files.update(_downward(chosen, pod, env_context, field, mode))
         elif "serviceAccountToken" in part:
             chosen = part["serviceAccountToken"] or {}
-            files[chosen["path"]] = File(_token(chosen, around.lookup.issued), mode)
+            files[chosen["path"]] = File(_token(chosen, env_context.lookup.issued), mode)
         else:
-            raise NotThere(f"this node cannot project {', '.join(part)} into a volume")
+            raise ReferenceMissing(f"this node cannot project {', '.join(part)} into a volume")
     return files
 
 
-def _token(source: Obj, issued: Issued | None) -> bytes:
-    wish = wish_of(source)
+def _token(source: Obj, issued: IssuedTokens | None) -> bytes:
+    token_request = token_request_of(source)
     if issued is None:
-        raise NotThere(NONE_HERE)
-    if wish not in issued.tokens:
-        raise NotThere(issued.refusals.get(wish, "the token of its service account has not been asked for yet"))
-    return issued.tokens[wish]
+        raise ReferenceMissing(NO_TOKENS_MESSAGE)
+    if token_request not in issued.tokens:
+        raise ReferenceMissing(
+            issued.refusals.get(token_request, "the token of its service account has not been asked for yet")
+        )
+    return issued.tokens[token_request]
 
 
 def _mode(source: Obj) -> int:
@@ -93,7 +97,7 @@ def _keyed(kind: Kind, name: str, source: Obj, read: Read, mode: int) -> Files:
     if data is None:
         if source.get("optional"):
             return {}
-        raise NotThere(f'{kind.kind.lower()} "{name}" not found')
+        raise ReferenceMissing(f'{kind.kind.lower()} "{name}" not found')
     if not source.get("items"):
         return {key: File(value, mode) for key, value in data.items()}
     files: Files = {}
@@ -101,17 +105,17 @@ def _keyed(kind: Kind, name: str, source: Obj, read: Read, mode: int) -> Files:
         if item["key"] in data:
             files[item["path"]] = File(data[item["key"]], _item_mode(item, mode))
         elif not source.get("optional"):
-            raise NotThere(f'{kind.kind.lower()} "{name}" references non-existent key: {item["key"]}')
+            raise ReferenceMissing(f'{kind.kind.lower()} "{name}" references non-existent key: {item["key"]}')
     return files
 
 
-def _downward(source: Obj, pod: Obj, around: Surroundings, field: Field, mode: int) -> Files:
+def _downward(source: Obj, pod: Obj, env_context: EnvContext, field: Field, mode: int) -> Files:
     files: Files = {}
     for item in source.get("items") or ():
         if ref := item.get("fieldRef"):
             data = field(ref["fieldPath"])
         else:
-            data = resource_value(pod, {}, item["resourceFieldRef"], around.allocatable).encode()
+            data = resource_value(pod, {}, item["resourceFieldRef"], env_context.allocatable).encode()
         files[item["path"]] = File(data, _item_mode(item, mode))
     return files
 

@@ -2,7 +2,7 @@
 
 `prepare` makes every volume of a pod exist and says where; it may be called again at any time (after a crash,
 when a ConfigMap changed) and then only brings the files up to date. `mounts_for` is what one container sees.
-Whatever cannot be had yet raises `NotThere` with the sentence for the pod's events and status; the pod goes on
+Whatever cannot be had yet raises `ReferenceMissing` with the sentence for the pod's events and status; the pod goes on
 when the missing object appears.
 
 A memory-backed emptyDir that one container mounts is a tmpfs of its own with the size limit enforced; it goes
@@ -25,52 +25,52 @@ from shoal.kube.objects import Obj, name_of, namespace_of, uid_of
 from shoal.kube.quantity import Quantity
 from shoal.node import atomic_files
 from shoal.node.checkpoint import PodFolder
-from shoal.node.environment import Surroundings, expand, unknown_names
+from shoal.node.environment import EnvContext, expand, unknown_names
 from shoal.node.pod_lifecycle import all_containers
-from shoal.node.pod_references import NotThere, is_bound, volume_behind
+from shoal.node.pod_references import ReferenceMissing, bound_volume, is_bound
 from shoal.node.sandbox.interface import Mount
-from shoal.node.sandbox.openat2 import LeadsOut, open_beneath
-from shoal.node.volume_files import files_of, is_written
+from shoal.node.sandbox.openat2 import PathEscapes, open_beneath
+from shoal.node.volume_files import files_of, has_files
 
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - the machine's tmpfs, entered by the pod's uid
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class PreparedVolume:
     """A volume that is there: a place on this machine, or (None) a tmpfs made for the container that mounts it."""
 
     path: Path | None
     size_bytes: int | None = None
     read_only: bool = False
-    may_make: bool = True  # parts of it that are missing
+    may_create: bool = True  # parts of it that are missing
 
 
-def prepare(pod: Obj, folder: PodFolder, around: Surroundings) -> dict[str, Prepared]:
+def prepare(pod: Obj, folder: PodFolder, env_context: EnvContext) -> dict[str, PreparedVolume]:
     """Every volume of the pod by name; raises NotThere for the first that cannot be had."""
     volumes = {}
     for volume in pod["spec"].get("volumes") or ():
-        volumes[volume["name"]] = _prepare_one(pod, volume, folder, around)
+        volumes[volume["name"]] = _prepare_one(pod, volume, folder, env_context)
     return volumes
 
 
-def refresh(pod: Obj, folder: PodFolder, around: Surroundings) -> bool:
+def refresh(pod: Obj, folder: PodFolder, env_context: EnvContext) -> bool:
     """Bring the files of configMap, secret and downwardAPI volumes up to date; whether any changed.
 
     A volume whose object has gone keeps its files: the containers that run have been promised them.
     """
     changed = False
     for volume in pod["spec"].get("volumes") or ():
-        if not is_written(volume):
+        if not has_files(volume):
             continue
         try:
-            files = files_of(pod, volume, around)
-        except NotThere:
+            files = files_of(pod, volume, env_context)
+        except ReferenceMissing:
             continue
-        changed |= atomic_files.write_all(folder.volumes / volume["name"], files, owner=around.owner)
+        changed |= atomic_files.write_all(folder.volumes / volume["name"], files, owner=env_context.owner)
     return changed
 
 
-def forget(uid: str) -> None:
+def remove(uid: str) -> None:
     """Remove what a pod's shared memory volumes left outside its folder."""
     shutil.rmtree(_shared_memory_of(uid), ignore_errors=True)
 
@@ -79,39 +79,39 @@ def _shared_memory_of(uid: str) -> Path:
     return SHARED_MEMORY / f"shoal-{uid}"
 
 
-def _prepare_one(pod: Obj, volume: Obj, folder: PodFolder, around: Surroundings) -> Prepared:
+def _prepare_one(pod: Obj, volume: Obj, folder: PodFolder, env_context: EnvContext) -> PreparedVolume:
     place = folder.volumes / volume["name"]
-    if is_written(volume):
-        atomic_files.write_all(place, files_of(pod, volume, around), owner=around.owner)
-        return Prepared(place, read_only=True)
+    if has_files(volume):
+        atomic_files.write_all(place, files_of(pod, volume, env_context), owner=env_context.owner)
+        return PreparedVolume(place, read_only=True)
     if "emptyDir" in volume:
         return _empty_dir(pod, volume, place)
     if source := volume.get("hostPath"):
-        may_make = around.owner is None  # else a pod without rights here would have root make it
-        place = _host_path(Path(source["path"]), source.get("type") or "", may_make=may_make)
-        return Prepared(place, may_make=may_make)
+        may_create = env_context.owner is None  # else a pod without rights here would have root make it
+        place = _host_path(Path(source["path"]), source.get("type") or "", may_create=may_create)
+        return PreparedVolume(place, may_create=may_create)
     if source := volume.get("persistentVolumeClaim"):
-        return _claimed(pod, source, around)
+        return _claim_volume(pod, source, env_context)
     kinds = [key for key in volume if key != "name"]
     if not kinds:
         return _empty_dir(pod, {"name": volume["name"], "emptyDir": {}}, place)
-    raise NotThere(f'volume "{volume["name"]}" is of a kind this node does not offer: {", ".join(kinds)}')
+    raise ReferenceMissing(f'volume "{volume["name"]}" is of a kind this node does not offer: {", ".join(kinds)}')
 
 
-def _empty_dir(pod: Obj, volume: Obj, place: Path) -> Prepared:
+def _empty_dir(pod: Obj, volume: Obj, place: Path) -> PreparedVolume:
     source = volume["emptyDir"] or {}
     medium = source.get("medium") or ""
     if medium not in ("", "Memory"):
-        raise NotThere(f'volume "{volume["name"]}": this node offers the media "" and "Memory", not "{medium}"')
+        raise ReferenceMissing(f'volume "{volume["name"]}": this node offers the media "" and "Memory", not "{medium}"')
     size = Quantity.parse(str(source["sizeLimit"])).value() if source.get("sizeLimit") else None
     if medium == "Memory":
         if _is_mounted_whole_once(pod, volume["name"]):
-            return Prepared(None, size_bytes=size or None)
+            return PreparedVolume(None, size_bytes=size or None)
         if SHARED_MEMORY.is_dir() and os.access(SHARED_MEMORY, os.W_OK):
             place = _private_folder(_shared_memory_of(uid_of(pod))) / volume["name"]
     place.mkdir(parents=True, exist_ok=True)
     place.chmod(0o777)  # as a kubelet makes it: containers may run as anybody
-    return Prepared(place)
+    return PreparedVolume(place)
 
 
 def _private_folder(path: Path) -> Path:
@@ -121,10 +121,10 @@ def _private_folder(path: Path) -> Path:
     try:
         folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError as refused:
-        raise NotThere(f"cannot use {path} for memory that containers share: {refused.strerror}") from refused
+        raise ReferenceMissing(f"cannot use {path} for memory that containers share: {refused.strerror}") from refused
     try:
         if (owner := os.fstat(folder).st_uid) != os.geteuid():
-            raise NotThere(f"cannot use {path} for memory that containers share: it belongs to user {owner}")
+            raise ReferenceMissing(f"cannot use {path} for memory that containers share: it belongs to user {owner}")
         os.fchmod(folder, 0o700)
     finally:
         os.close(folder)
@@ -136,26 +136,26 @@ def _is_mounted_whole_once(pod: Obj, name: str) -> bool:
     return len(mounts) < 2 and not any(m.get("subPath") or m.get("subPathExpr") for m in mounts)
 
 
-def _claimed(pod: Obj, source: Obj, around: Surroundings) -> Prepared:
+def _claim_volume(pod: Obj, source: Obj, env_context: EnvContext) -> PreparedVolume:
     name, namespace = source["claimName"], namespace_of(pod)
-    claim = around.lookup.get(PERSISTENT_VOLUME_CLAIM, namespace, name)
+    claim = env_context.lookup.get(PERSISTENT_VOLUME_CLAIM, namespace, name)
     if claim is None:
-        raise NotThere(f'persistentvolumeclaim "{name}" not found')
-    behind = volume_behind(claim)
+        raise ReferenceMissing(f'persistentvolumeclaim "{name}" not found')
+    behind = bound_volume(claim)
     if behind is None or not is_bound(claim):
         phase = (claim.get("status") or {}).get("phase")
-        raise NotThere(f'persistentvolumeclaim "{name}" is {phase or "Pending"}: it has no volume yet')
-    volume = around.lookup.objects.get(behind)
+        raise ReferenceMissing(f'persistentvolumeclaim "{name}" is {phase or "Pending"}: it has no volume yet')
+    volume = env_context.lookup.objects.get(behind)
     if volume is None:
-        raise NotThere(f'persistentvolume "{behind.key.name}" of claim "{name}" not found')
+        raise ReferenceMissing(f'persistentvolume "{behind.key.name}" of claim "{name}" not found')
     spec = volume.get("spec") or {}
     path = (spec.get("hostPath") or spec.get("local") or {}).get("path")
     if not path:
-        raise NotThere(
+        raise ReferenceMissing(
             f'persistentvolume "{name_of(volume)}" is neither a hostPath nor a local volume: this node cannot mount it'
         )
     _make_folder(Path(path), 0o777)
-    return Prepared(Path(path), read_only=bool(source.get("readOnly")))
+    return PreparedVolume(Path(path), read_only=bool(source.get("readOnly")))
 
 
 # Paths of the machine
@@ -168,14 +168,14 @@ def _make_folder(path: Path, mode: int) -> None:
         path.mkdir(parents=True, exist_ok=True)
         path.chmod(mode)
     except OSError as refused:
-        raise NotThere(f"cannot make the folder {path}: {refused.strerror}") from refused
+        raise ReferenceMissing(f"cannot make the folder {path}: {refused.strerror}") from refused
 
 
 def _make_file(path: Path) -> None:
     try:
         path.touch(mode=0o644, exist_ok=True)
     except OSError as refused:
-        raise NotThere(f"cannot make the file {path}: {refused.strerror}") from refused
+        raise ReferenceMissing(f"cannot make the file {path}: {refused.strerror}") from refused
 
 
 _CHECKS: Mapping[str, tuple[Callable[[int], bool], str]] = {
@@ -189,10 +189,10 @@ _CHECKS: Mapping[str, tuple[Callable[[int], bool], str]] = {
 }
 
 
-def _host_path(path: Path, kind: str, *, may_make: bool) -> Path:
+def _host_path(path: Path, kind: str, *, may_create: bool) -> Path:
     if not path.exists():
-        if not may_make:
-            raise NotThere(f"hostPath {path} does not exist, and this node does not create it for pods", path)
+        if not may_create:
+            raise ReferenceMissing(f"hostPath {path} does not exist, and this node does not create it for pods", path)
         if kind in ("", "DirectoryOrCreate"):
             _make_folder(path, 0o755)
         elif kind == "FileOrCreate":
@@ -200,59 +200,65 @@ def _host_path(path: Path, kind: str, *, may_make: bool) -> Path:
     if kind:
         fits, what = _CHECKS[kind]
         if not path.exists() or not fits(path.stat().st_mode):
-            raise NotThere(f"hostPath type check failed: {path} is not {what}", path)
+            raise ReferenceMissing(f"hostPath type check failed: {path} is not {what}", path)
     return path
 
 
 # What a container sees
 
 
-def mounts_for(container: Obj, volumes: Mapping[str, Prepared], variables: Mapping[str, str]) -> tuple[Mount, ...]:
+def mounts_for(
+    container: Obj, volumes: Mapping[str, PreparedVolume], variables: Mapping[str, str]
+) -> tuple[Mount, ...]:
     """The container's mounts, outer folders before what is mounted inside them."""
     mounts = list(_mounts(container, volumes, variables))
     return tuple(sorted(mounts, key=lambda mount: len(PurePosixPath(mount.target).parts)))
 
 
-def _mounts(container: Obj, volumes: Mapping[str, Prepared], variables: Mapping[str, str]) -> Iterator[Mount]:
-    for wanted in container.get("volumeMounts") or ():
-        volume = volumes.get(wanted["name"])
+def _mounts(container: Obj, volumes: Mapping[str, PreparedVolume], variables: Mapping[str, str]) -> Iterator[Mount]:
+    for volume_mount in container.get("volumeMounts") or ():
+        volume = volumes.get(volume_mount["name"])
         if volume is None:
-            raise NotThere(f'container {container["name"]} mounts the volume "{wanted["name"]}", which the pod lacks')
-        read_only = volume.read_only or bool(wanted.get("readOnly"))
-        target = _without_nul("mountPath", str(PurePosixPath("/") / wanted["mountPath"]))
+            raise ReferenceMissing(
+                f'container {container["name"]} mounts the volume "{volume_mount["name"]}", which the pod lacks'
+            )
+        read_only = volume.read_only or bool(volume_mount.get("readOnly"))
+        target = _without_nul("mountPath", str(PurePosixPath("/") / volume_mount["mountPath"]))
         if volume.path is None:
             yield Mount(target, None, read_only, volume.size_bytes)
             continue
-        part = _without_nul("subPath", _sub_path(wanted, variables))
-        if part:
-            _check_part(volume.path, part, make=volume.may_make and not volume.read_only)
-        yield Mount(target, volume.path, read_only, sub_path=part)
+        sub_path = _without_nul("subPath", _sub_path(volume_mount, variables))
+        if sub_path:
+            _check_sub_path(volume.path, sub_path, make=volume.may_create and not volume.read_only)
+        yield Mount(target, volume.path, read_only, sub_path=sub_path)
 
 
 def _without_nul(field: str, path: str) -> str:
     if "\0" in path:
-        raise NotThere(f"{field} {path!r} holds a NUL byte, which no path can have")
+        raise ReferenceMissing(f"{field} {path!r} holds a NUL byte, which no path can have")
     return path
 
 
-def _sub_path(wanted: Obj, variables: Mapping[str, str]) -> str:
-    if expression := wanted.get("subPathExpr"):
+def _sub_path(volume_mount: Obj, variables: Mapping[str, str]) -> str:
+    if expression := volume_mount.get("subPathExpr"):
         if unknown := unknown_names(expression, variables):
-            raise NotThere(f'subPathExpr of volume mount "{wanted["name"]}": no variable {", ".join(unknown)}')
+            raise ReferenceMissing(
+                f'subPathExpr of volume mount "{volume_mount["name"]}": no variable {", ".join(unknown)}'
+            )
         return expand(expression, variables)
-    return wanted.get("subPath") or ""
+    return volume_mount.get("subPath") or ""
 
 
-def _check_part(volume: Path, part: str, *, make: bool) -> None:
+def _check_sub_path(volume: Path, sub_path: str, *, make: bool) -> None:
     """Make the part of a volume where it is missing. The sandbox resolves it again when it mounts it: the pod may
     change its volumes at any time."""
-    if PurePosixPath(part).is_absolute() or ".." in PurePosixPath(part).parts:
-        raise NotThere(f"subPath {part} must stay inside its volume")
+    if PurePosixPath(sub_path).is_absolute() or ".." in PurePosixPath(sub_path).parts:
+        raise ReferenceMissing(f"subPath {sub_path} must stay inside its volume")
     try:
-        os.close(open_beneath(str(volume), part, make=make))
-    except LeadsOut as way:
-        raise NotThere(f"subPath {part} leads out of its volume") from way
+        os.close(open_beneath(str(volume), sub_path, make=make))
+    except PathEscapes as escape:
+        raise ReferenceMissing(f"subPath {sub_path} leads out of its volume") from escape
     except FileNotFoundError as missing:
-        raise NotThere(f"subPath {part} does not exist in its volume") from missing
+        raise ReferenceMissing(f"subPath {sub_path} does not exist in its volume") from missing
     except OSError as refused:
-        raise NotThere(f"cannot open subPath {part} in its volume: {refused.strerror}") from refused
+        raise ReferenceMissing(f"cannot open subPath {sub_path} in its volume: {refused.strerror}") from refused

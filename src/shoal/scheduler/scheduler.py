@@ -196,8 +196,8 @@ class Scheduler:
         self._queues: QueueController | None = None
         if scope.gangs:
             self._group_status = GroupStatusWriter(
-                cluster, self._copies["groups"], cache_updater=cache_updater, scope=scope, recorder=recorder, clock=clock,
-                at_once=at_once, submit_low_priority=self._crew.submit_low_priority,
+                cluster, self._copies["groups"], cache_updater=cache_updater, scope=scope, recorder=recorder,
+                clock=clock, at_once=at_once, submit_low_priority=self._crew.submit_low_priority,
             )  # fmt: skip
             self._queues = QueueController(
                 cluster, self._copies["queues"], self._copies["orders"],

@@ -38,32 +38,32 @@ def command(mount: Path, folder: Path) -> None:
     from shoal.launch.framework_barrier import barrier, connection, environment, framework_client
 
     try:
-        told = environment.read(os.environ)
+        env = environment.read(os.environ)
     except environment.EnvironmentInvalid as mistakes:
-        raise _end(HOPELESS, str(mistakes)) from None
+        raise _exit(HOPELESS, str(mistakes)) from None
     try:
-        reader = framework_client.FrameworkReader(connection.find(told, os.environ), told.namespace, told.framework)
+        reader = framework_client.FrameworkReader(connection.find(env, os.environ), env.namespace, env.framework)
     except connection.ConnectionConfigError as problem:
-        raise _end(FAILED, str(problem)) from None
+        raise _exit(FAILED, str(problem)) from None
     verdict = barrier.wait(
-        reader, interval_seconds=told.interval_seconds, timeout_seconds=told.timeout_seconds, say=_say
+        reader, interval_seconds=env.interval_seconds, timeout_seconds=env.timeout_seconds, report=_print
     )
     if verdict.framework is None:
-        raise _end(verdict.code, verdict.sentence)
+        raise _exit(verdict.code, verdict.sentence)
     try:
-        barrier.leave_files(verdict.framework, folder, mount)
+        barrier.write_files(verdict.framework, folder, mount)
     except OSError as problem:
-        raise _end(
+        raise _exit(
             FAILED, f"cannot write to {problem.filename}: {problem.strerror}; mount a volume at {mount}"
         ) from None
-    _say(verdict.sentence)
+    _print(verdict.sentence)
 
 
-def _say(sentence: str) -> None:
+def _print(sentence: str) -> None:
     click.echo(f"barrier: {sentence}", err=True)
 
 
-def _end(code: int, sentence: str) -> SystemExit:
+def _exit(code: int, sentence: str) -> SystemExit:
     for line in sentence.splitlines():
-        _say(line)
+        _print(line)
     return SystemExit(code)

@@ -14,7 +14,7 @@ def command(names: tuple[str, ...], output: str) -> None:
     \b
     shoal crds | kubectl apply -f -
     """
-    from shoal.cli.job_table import printed
+    from shoal.cli.job_table import format_objects
     from shoal.dialects import NAMES, load
     from shoal.dialects.dialect import definitions_of
 
@@ -26,4 +26,4 @@ def command(names: tuple[str, ...], output: str) -> None:
         for definition in definitions:
             click.echo(definition["metadata"]["name"])
         return
-    click.echo(printed(definitions, "documents" if output == "yaml" else output))
+    click.echo(format_objects(definitions, "documents" if output == "yaml" else output))

@@ -10,7 +10,7 @@ from shoal.cli.context import Choice, cluster_options, with_cluster
 from shoal.cli.job_lookup import complete_jobs
 
 if TYPE_CHECKING:
-    from shoal.cli.job_lookup import Found
+    from shoal.cli.job_lookup import FoundJob
     from shoal.cluster.kubernetes import KubernetesCluster
 
 
@@ -25,19 +25,19 @@ if TYPE_CHECKING:
 def command(choice: Choice, names: tuple[str, ...], cascade: str, waits: bool) -> None:
     """Delete jobs."""
     from shoal.cli.job_actions import delete
-    from shoal.cli.job_lookup import job_named
-    from shoal.cli.wait_for import until_gone
+    from shoal.cli.job_lookup import find_job
+    from shoal.cli.wait_for import wait_until_gone
     from shoal.cluster.client import DeletionPropagation
 
-    changed: list[Found] = []
+    changed: list[FoundJob] = []
 
     async def work(cluster: KubernetesCluster, namespace: str) -> None:
         for name in names:
-            job = await job_named(cluster, name, namespace)
+            job = await find_job(cluster, name, namespace)
             await delete(cluster, job, DeletionPropagation(cascade.capitalize()))
             changed.append(job)
             if waits:
-                await until_gone(cluster, job)
+                await wait_until_gone(cluster, job)
             click.echo(f"{job} {'is gone' if waits else 'is being deleted'}.")
 
     with_cluster(choice, work, is_change=True, changed=changed)

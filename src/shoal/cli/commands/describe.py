@@ -16,8 +16,8 @@ from shoal.cli.job_lookup import job_argument
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from shoal.cli.describe_page import World
-    from shoal.cli.job_lookup import Found, JobCluster
+    from shoal.cli.describe_page import DescribeContext
+    from shoal.cli.job_lookup import FoundJob, JobCluster
     from shoal.cluster.client import Cluster
     from shoal.kube.objects import Obj
 
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 @cluster_options
 def command(choice: Choice, name: str) -> None:
     """Tell the story of a job: what happened, when, why, and what is next."""
-    from shoal.cli.describe_page import story
-    from shoal.cli.job_lookup import job_named
+    from shoal.cli.describe_page import describe_job
+    from shoal.cli.job_lookup import find_job
 
     async def work(cluster: JobCluster, namespace: str) -> str:
-        job = await job_named(cluster, name, namespace)
+        job = await find_job(cluster, name, namespace)
         folder = local_folder(choice)
-        return story(job, await surroundings(cluster, job, data=folder.path if folder is not None else None))
+        return describe_job(job, await load_context(cluster, job, data=folder.path if folder is not None else None))
 
     page = with_cluster(choice, work)
     click.echo(wrapped(page, shutil.get_terminal_size().columns) if sys.stdout.isatty() else page)
@@ -51,9 +51,9 @@ def _wrapped_line(line: str, width: int) -> list[str]:
     return textwrap.wrap(line, width, subsequent_indent=margin, break_on_hyphens=False, drop_whitespace=True)
 
 
-async def surroundings(cluster: Cluster, job: Found, *, data: Path | None = None) -> World:
+async def load_context(cluster: Cluster, job: FoundJob, *, data: Path | None = None) -> DescribeContext:
     """What the story needs besides the job itself. `data`: where a cluster on this machine keeps logs of pods."""
-    from shoal.cli.describe_page import World
+    from shoal.cli.describe_page import DescribeContext
     from shoal.cli.last_failure import last_failure
     from shoal.kube.kinds import EVENT, POD
     from shoal.kube.objects import uid_of
@@ -62,15 +62,15 @@ async def surroundings(cluster: Cluster, job: Found, *, data: Path | None = None
     events = await cluster.list(EVENT, job.namespace, fields=f"involvedObject.uid={uid}")
     pods = [pod for pod in (await cluster.list(POD, job.namespace)).items if _is_of(pod, job)]
     failure = await last_failure(cluster, job, pods, data)
-    anchor, owned = await _anchor(cluster, job), await _kin(cluster, job)
-    return World(pods, events.items, anchor, datetime.now(UTC), owned, failure)
+    anchor, owned = await _find_run_owner(cluster, job), await _list_owned_objects(cluster, job)
+    return DescribeContext(pods, events.items, anchor, datetime.now(UTC), owned, failure)
 
 
-def _is_of(pod: Obj, job: Found) -> bool:
+def _is_of(pod: Obj, job: FoundJob) -> bool:
     return job.dialect.observe_pod(pod, job.manifest) is not None
 
 
-async def _kin(cluster: Cluster, job: Found) -> tuple[Obj, ...]:
+async def _list_owned_objects(cluster: Cluster, job: FoundJob) -> tuple[Obj, ...]:
     """What the job owns besides pods, and what it may wait for; Secrets are nobody's business here."""
     from shoal.kube.errors import ApiError
     from shoal.kube.kinds import SECRET
@@ -89,7 +89,7 @@ async def _kin(cluster: Cluster, job: Found) -> tuple[Obj, ...]:
     return tuple(found)
 
 
-async def _anchor(cluster: Cluster, job: Found) -> Obj | None:
+async def _find_run_owner(cluster: Cluster, job: FoundJob) -> Obj | None:
     from shoal.kube.errors import ApiError
     from shoal.kube.kinds import CONFIG_MAP
 

@@ -16,9 +16,9 @@ def command(output: str) -> None:
     """
     from dataclasses import asdict
 
-    from shoal.node.host_checks import survey
+    from shoal.node.host_checks import run_checks
 
-    findings = survey()
+    findings = run_checks()
     if output == "json":
         click.echo(json.dumps([asdict(finding) for finding in findings], indent=2))
     else:

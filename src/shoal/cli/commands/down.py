@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from shoal.cli.quick_get import NoAnswer, items
-from shoal.local.data_dir import DataFolder, Running, data_option
+from shoal.local.data_dir import ClusterInfo, DataFolder, data_option
 from shoal.local.orphan_cleanup import end_pods, end_throwaways
 
 
@@ -56,17 +56,17 @@ def command(folder: Path, timeout: float) -> None:
             f"Run `{data.command('down')}` again to wait on, "
             f"or kill -9 {running.pid}: nothing is lost, the next `shoal up` finds what is left."
         )
-    click.echo(f"Stopped. {afterwards(data, stopped)}")
+    click.echo(f"Stopped. {describe_remaining_pods(data, stopped)}")
 
 
 def _end_orphans(data: DataFolder) -> None:
-    if not data.kept_pods():
+    if not data.count_sandboxes():
         click.echo(f"No cluster runs in {data.path}.")
         return
-    with data.held():
+    with data.locked():
         click.echo(f"No cluster runs in {data.path}. Ending the pods it left running when it was killed ...")
         count, pods = end_pods(data)
-    click.echo(f"Ended {_so_many(count, 'pod', 'pods')}. {afterwards(data, pods)}")
+    click.echo(f"Ended {_plural(count, 'pod', 'pods')}. {describe_remaining_pods(data, pods)}")
     if ending := jobs_that_end(pods):
         click.echo(f"Pods of these have ended for good, and their retry policies decide what follows: {ending}.")
 
@@ -83,12 +83,12 @@ def jobs_that_end(pods: Iterable[Mapping[str, Any]]) -> str:
         name = next((f"{kind} {owner.key.name}" for kind, owner in owners if owner is not None), "")
         counts[name or f"Pod {pod['metadata']['name']}"] += 1
     return ", ".join(
-        name if name.startswith("Pod ") else f"{name} ({_so_many(count, 'pod', 'pods')})"
+        name if name.startswith("Pod ") else f"{name} ({_plural(count, 'pod', 'pods')})"
         for name, count in sorted(counts.items())
     )
 
 
-def _pods(data: DataFolder, running: Running) -> list[dict[str, Any]] | None:
+def _pods(data: DataFolder, running: ClusterInfo) -> list[dict[str, Any]] | None:
     """Those it is about to stop; None where it does not answer, which is no reason not to stop it."""
     try:
         return items(data, running, "pods", timeout_seconds=5)
@@ -96,7 +96,7 @@ def _pods(data: DataFolder, running: Running) -> list[dict[str, Any]] | None:
         return None
 
 
-def afterwards(data: DataFolder, pods: Iterable[Mapping[str, Any]] | None) -> str:
+def describe_remaining_pods(data: DataFolder, pods: Iterable[Mapping[str, Any]] | None) -> str:
     """What the next start finds of the pods that were stopped with their cluster."""
     up = f"`{data.command('up')}` starts it again"
     if pods is None:
@@ -106,20 +106,20 @@ def afterwards(data: DataFolder, pods: Iterable[Mapping[str, Any]] | None) -> st
     if not running:
         return f"{up} where it was."
     if not ended:
-        return f"{up}, and {_so_many(len(running), 'pod that ran starts', 'pods that ran start')} anew."
-    for_good = f"{_so_many(ended, 'pod that ran has', 'pods that ran have')} ended for good (restartPolicy Never)"
+        return f"{up}, and {_plural(len(running), 'pod that ran starts', 'pods that ran start')} anew."
+    for_good = f"{_plural(ended, 'pod that ran has', 'pods that ran have')} ended for good (restartPolicy Never)"
     left = len(running) - ended
-    rest = f"; {_so_many(left, 'starts', 'start')} anew" if left else ""
+    rest = f"; {_plural(left, 'starts', 'start')} anew" if left else ""
     return f"{up}. {for_good}{rest}."
 
 
-def _so_many(count: int, one: str, several: str) -> str:
+def _plural(count: int, one: str, several: str) -> str:
     return f"{count} {one if count == 1 else several}"
 
 
-def left_behind(data: DataFolder) -> str:
+def describe_orphans(data: DataFolder) -> str:
     """What to say of pods that go on without their cluster."""
-    count = data.kept_pods()
+    count = data.count_sandboxes()
     if not count:
         return ""
     pods = "1 pod" if count == 1 else f"{count} pods"

@@ -25,18 +25,18 @@ def command(choice: Choice, name: str | None) -> None:
 
     Of everything in the namespace, or of one job and its pods. `shoal describe JOB` explains what they mean.
     """
-    from shoal.cli.job_table import columns
+    from shoal.cli.job_table import format_table
 
     async def work(cluster: KubernetesCluster, namespace: str) -> list[Obj]:
         from shoal.cli.follow import task_of
-        from shoal.cli.job_lookup import job_named
+        from shoal.cli.job_lookup import find_job
         from shoal.kube.kinds import EVENT, POD
         from shoal.kube.objects import uid_of
 
         events = (await cluster.list(EVENT, namespace)).items
         if name is None:
             return events
-        job = await job_named(cluster, name, namespace)
+        job = await find_job(cluster, name, namespace)
         pods = (await cluster.list(POD, job.namespace)).items
         uids = {uid_of(job.manifest), *(uid_of(pod) for pod in pods if task_of(job, pod) is not None)}
         return [event for event in events if event["involvedObject"].get("uid") in uids]
@@ -46,7 +46,7 @@ def command(choice: Choice, name: str | None) -> None:
         click.echo("There are no Events.", err=True)
         return
     now = datetime.now(UTC)
-    click.echo(columns([_row(event, now) for event in found], COLUMNS))
+    click.echo(format_table([_row(event, now) for event in found], COLUMNS))
 
 
 def _last_seen(event: Obj) -> str:

@@ -11,7 +11,7 @@ from shoal.cli.context import Choice, cluster_options, with_cluster
 from shoal.cli.job_lookup import complete_jobs
 
 if TYPE_CHECKING:
-    from shoal.cli.job_lookup import Found
+    from shoal.cli.job_lookup import FoundJob
     from shoal.cluster.kubernetes import KubernetesCluster
 
 
@@ -24,17 +24,17 @@ if TYPE_CHECKING:
 @cluster_options
 def command(choice: Choice, names: tuple[str, ...], all_namespaces: bool, output: str) -> None:
     """List jobs, whatever language they are written in."""
-    from shoal.cli.job_lookup import job_named, jobs_in
-    from shoal.cli.job_table import printed
+    from shoal.cli.job_lookup import find_job, list_jobs
+    from shoal.cli.job_table import format_objects
 
-    async def work(cluster: KubernetesCluster, namespace: str) -> list[Found]:
+    async def work(cluster: KubernetesCluster, namespace: str) -> list[FoundJob]:
         if names:
-            return [await job_named(cluster, name, namespace) for name in names]
-        return await jobs_in(cluster, None if all_namespaces else namespace)
+            return [await find_job(cluster, name, namespace) for name in names]
+        return await list_jobs(cluster, None if all_namespaces else namespace)
 
     found = with_cluster(choice, work)
     if output in ("yaml", "json"):
-        click.echo(printed([job.manifest for job in found], output))
+        click.echo(format_objects([job.manifest for job in found], output))
     elif output == "name":
         for job in found:
             click.echo(f"{job.dialect.kind.kind.lower()}/{job.name}")
@@ -44,11 +44,13 @@ def command(choice: Choice, names: tuple[str, ...], all_namespaces: bool, output
         click.echo(_table(found, with_namespace=all_namespaces))
 
 
-def _table(found: list[Found], *, with_namespace: bool) -> str:
-    from shoal.cli.job_table import JOB_COLUMNS, columns, job_row
+def _table(found: list[FoundJob], *, with_namespace: bool) -> str:
+    from shoal.cli.job_table import JOB_COLUMNS, format_table, job_row
 
     now = datetime.now(UTC)
     rows = [job_row(job, now) for job in found]
     if not with_namespace:
-        return columns(rows, JOB_COLUMNS)
-    return columns([[job.namespace, *row] for job, row in zip(found, rows, strict=True)], ("NAMESPACE", *JOB_COLUMNS))
+        return format_table(rows, JOB_COLUMNS)
+    return format_table(
+        [[job.namespace, *row] for job, row in zip(found, rows, strict=True)], ("NAMESPACE", *JOB_COLUMNS)
+    )

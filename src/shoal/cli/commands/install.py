@@ -8,15 +8,15 @@ from typing import Any
 import click
 
 from shoal.cli.commands.operator import GANG_SCHEDULERS
-from shoal.cli.install_options import installation_options, printed, progress, working
+from shoal.cli.install_options import format_objects, installation_options, progress, run_with_cluster
 
 
-def _ranges(_: click.Context, parameter: click.Parameter, said: tuple[str, ...]) -> tuple[str, ...]:
+def _ranges(_: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:
     """As Kubernetes writes them; an address alone is a range of one."""
     from ipaddress import ip_network
 
     try:
-        return tuple(str(ip_network(text)) for text in said)
+        return tuple(str(ip_network(text)) for text in given)
     except ValueError as wrong:
         raise click.BadParameter(f"{wrong}; for example 10.0.0.0/24", param=parameter) from None
 
@@ -61,7 +61,7 @@ def _ranges(_: click.Context, parameter: click.Parameter, said: tuple[str, ...])
     "--dry-run", is_flag=True, help="Ask the cluster and change nothing; with -o print what would be applied."
 )
 @click.option("-o", "--output", type=click.Choice(["yaml", "json"]), help="Print the objects; needs --dry-run.")
-def command(kubeconfig: Path | None, context: str, dry_run: bool, output: str | None, **said: Any) -> None:
+def command(kubeconfig: Path | None, context: str, dry_run: bool, output: str | None, **given: Any) -> None:
     """Put the operator on a Kubernetes cluster, or upgrade it.
 
     \b
@@ -77,17 +77,17 @@ def command(kubeconfig: Path | None, context: str, dry_run: bool, output: str | 
 
     An installation is called shoal, or shoal-NAMESPACE-CLASS where it serves those alone; --name calls it otherwise.
     """
-    options = _options(said)
+    options = _options(given)
     if output:
         if not dry_run:
             raise click.UsageError("-o prints instead of applying: add --dry-run.")
         options = _settled(options)
-        click.echo(printed(options, output))
+        click.echo(format_objects(options, output))
         return
 
     from shoal.install.apply import install
 
-    working(
+    run_with_cluster(
         kubeconfig, context, lambda cluster: install(cluster, options, progress, dry_run=dry_run), is_change=not dry_run
     )
     if dry_run:
@@ -114,18 +114,18 @@ def _settled(options: Any) -> Any:
     return replace(options, gangScheduler="shoal")
 
 
-def _options(said: dict[str, Any]) -> Any:
+def _options(given: dict[str, Any]) -> Any:
     from shoal.install.manifests import InstallOptions, default_name
 
-    if said["api_servers"] and not said["webhook"]:
+    if given["api_servers"] and not given["webhook"]:
         raise click.UsageError("--api-server is for the webhook: add --webhook.")
     for name in ("sharing", "tiers", "volcano"):
-        if said[f"scheduler_{name}"] is not None and not said["scheduler"]:
+        if given[f"scheduler_{name}"] is not None and not given["scheduler"]:
             raise click.UsageError(f"--scheduler-{name} is for Shoal's own scheduler: add --scheduler.")
-    if (tiers := said["scheduler_tiers"]) is not None:
-        said["scheduler_tiers"] = tuple(word.strip() for word in tiers.split(",") if word.strip())
-    said["gang_scheduler"] = said["gang_scheduler"] or "auto"
-    said["name"] = said["name"] or default_name(said["watch_namespace"] or "", said["job_class"] or "")
+    if (tiers := given["scheduler_tiers"]) is not None:
+        given["scheduler_tiers"] = tuple(word.strip() for word in tiers.split(",") if word.strip())
+    given["gang_scheduler"] = given["gang_scheduler"] or "auto"
+    given["name"] = given["name"] or default_name(given["watch_namespace"] or "", given["job_class"] or "")
     spelled = {
         "watch_namespace": "watchNamespace",
         "job_class": "jobClass",
@@ -139,4 +139,4 @@ def _options(said: dict[str, Any]) -> Any:
         "gang_scheduler": "gangScheduler",
         "gang_scheduler_name": "gangSchedulerName",
     }
-    return InstallOptions(**{spelled.get(name, name): value for name, value in said.items() if value is not None})
+    return InstallOptions(**{spelled.get(name, name): value for name, value in given.items() if value is not None})

@@ -21,6 +21,6 @@ def command(folder: Path, only_path: bool) -> None:
     """
     data = DataFolder(folder)
     file = data.kubeconfig
-    if not data.holds(file):
+    if not data.has_file(file):
         raise click.ClickException(f"there is no cluster in {data.path} yet. Start one with `{data.command('up')}`.")
     click.echo(str(file) if only_path else file.read_text(), nl=only_path)

@@ -22,8 +22,8 @@ from shoal.local.data_dir import DataFolder
 
 if TYPE_CHECKING:
     from shoal.cli.attempt_logs import Attempt
-    from shoal.cli.follow import LogLine, Sight
-    from shoal.cli.job_lookup import Found
+    from shoal.cli.follow import LogLine, PodView
+    from shoal.cli.job_lookup import FoundJob
     from shoal.cli.line_filter import LineFilter
     from shoal.cluster.client import LogOptions
     from shoal.cluster.kubernetes import KubernetesCluster
@@ -71,9 +71,9 @@ def command(
     gone, also of jobs that were deleted, within the budget under `logs:` in shoal.yaml; on Kubernetes logs go with
     their pods.
     """
-    from shoal.cli.job_lookup import NoSuchJob, job_named
+    from shoal.cli.job_lookup import JobNotFound, find_job
     from shoal.cli.line_filter import LineFilter
-    from shoal.cli.pipes import Unheard, leave_unheard, while_heard
+    from shoal.cli.pipes import PipeClosed, exit_on_closed_pipe, while_pipe_open
     from shoal.cluster.client import LogOptions
 
     if follow and previous:
@@ -84,38 +84,38 @@ def command(
     options = LogOptions(
         container, follow, tail_lines=tail, since_seconds=seconds, since_time=moment, timestamps=timestamps
     )
-    wanted = Wanted(tasks, options, LineFilter(grep), prefix=prefix, is_previous=previous, is_all=all_attempts)
+    selection = LogSelection(tasks, options, LineFilter(grep), prefix=prefix, is_previous=previous, is_all=all_attempts)
 
     async def work(cluster: KubernetesCluster, namespace: str) -> None:
         folder = local_folder(choice)
         archive = Archive(folder.path if folder is not None else None, namespace, name)
         try:
-            job = await job_named(cluster, name, namespace)
-        except NoSuchJob:
+            job = await find_job(cluster, name, namespace)
+        except JobNotFound:
             if not archive.jobs():
                 raise
-            await while_heard(_print_archived(archive, wanted))
+            await while_pipe_open(_print_archived(archive, selection))
             return
         is_followed = follow and not job.state.is_ended
         kept = archive.of(job)
         heads = {log.task for log in kept.logs} if kept is not None else set()
         unknown = [word for word in tasks if not any(word in (head, head.rpartition("-")[0]) for head in heads)]
-        _check(job, tuple(unknown), is_followed=is_followed)
+        _check_tasks(job, tuple(unknown), is_followed=is_followed)
         if not is_followed or all_attempts:
-            await while_heard(_print(cluster, job, archive, wanted, is_followed=is_followed))
+            await while_pipe_open(_print(cluster, job, archive, selection, is_followed=is_followed))
         if is_followed:
-            await while_heard(_follow(cluster, job, wanted))
+            await while_pipe_open(_follow(cluster, job, selection))
 
     try:
-        if (stopped := _stopped(choice, name)) is not None:
-            asyncio.run(while_heard(_print_archived(stopped, wanted)))
+        if (stopped := _stopped_archive(choice, name)) is not None:
+            asyncio.run(while_pipe_open(_print_archived(stopped, selection)))
         else:
             with_cluster(choice, work)
-    except Unheard:
-        raise leave_unheard() from None
+    except PipeClosed:
+        raise exit_on_closed_pipe() from None
 
 
-def _stopped(choice: Choice, name: str) -> Archive | None:
+def _stopped_archive(choice: Choice, name: str) -> Archive | None:
     """What the cluster of the data folder has kept of the job, where that is the one chosen and it does not run."""
     try:
         connection_of(choice)
@@ -129,9 +129,9 @@ def _stopped(choice: Choice, name: str) -> Archive | None:
     folder, namespace = DataFolder(choice.folder), choice.namespace or "default"
     if not folder.store.exists() or folder.running() is not None:
         return None
-    from shoal.cli.attempt_logs import jobs_of_stopped
+    from shoal.cli.attempt_logs import jobs_of_stopped_cluster
 
-    jobs = jobs_of_stopped(folder, namespace, name)
+    jobs = jobs_of_stopped_cluster(folder, namespace, name)
     if not jobs:
         return None
     click.echo(f"(no cluster runs in {folder.path}: these are the logs that it kept)", err=True)
@@ -160,7 +160,7 @@ def _since(text: str | None) -> tuple[int | None, str | None]:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class LogSelection:
     """Which lines of which tasks, and how."""
 
     tasks: tuple[str, ...]
@@ -170,7 +170,7 @@ class Wanted:
     is_previous: bool
     is_all: bool
 
-    def means(self, task: str) -> bool:
+    def matches(self, task: str) -> bool:
         return not self.tasks or task in self.tasks or task.rpartition("-")[0] in self.tasks
 
 
@@ -188,20 +188,20 @@ class Archive:
 
         return self.of_stopped or archived_jobs(self.data, self.namespace, self.word)
 
-    def of(self, job: Found) -> ArchivedJob | None:
+    def of(self, job: FoundJob) -> ArchivedJob | None:
         from shoal.kube.objects import uid_of
 
         return next((each for each in self.jobs() if each.uid == uid_of(job.manifest)), None)
 
 
-def _roles(job: Found) -> list[str]:
+def _roles(job: FoundJob) -> list[str]:
     """As the manifest names them; a role that was taken out of it may still have pods."""
     read = job.job
     named = [role.name for role in read.roles] if read is not None else []
     return list(dict.fromkeys([*named, *(role.name for role in job.state.roles)]))
 
 
-def _check(job: Found, tasks: tuple[str, ...], *, is_followed: bool) -> None:
+def _check_tasks(job: FoundJob, tasks: tuple[str, ...], *, is_followed: bool) -> None:
     """Raise for a task that cannot be meant; of a job that is followed, it may be still to come."""
     roles = _roles(job)
     for word in tasks:
@@ -213,33 +213,33 @@ def _check(job: Found, tasks: tuple[str, ...], *, is_followed: bool) -> None:
             raise click.ClickException(f"{job} has no task {word!r}. Its tasks: {', '.join(there) or 'none yet'}.")
 
 
-def _tasks(job: Found) -> list[str]:
+def _tasks(job: FoundJob) -> list[str]:
     """Those that are there, and those that the manifest asks for."""
     from shoal.cli.job_table import tasks_of
 
-    asked = job.job.roles if job.job is not None else ()
-    named = [f"{role.name}-{index}" for role in asked for index in range(role.size or 0)]
+    manifest_roles = job.job.roles if job.job is not None else ()
+    named = [f"{role.name}-{index}" for role in manifest_roles for index in range(role.size or 0)]
     return list(dict.fromkeys([*named, *(view.name for view in tasks_of(job.state))]))
 
 
-async def _follow(cluster: KubernetesCluster, job: Found, wanted: Wanted) -> None:
+async def _follow(cluster: KubernetesCluster, job: FoundJob, selection: LogSelection) -> None:
     """Every task that is meant, as it comes, until the job has ended."""
     from shoal.cli.follow import Follower
 
-    tasks = wanted.tasks
+    tasks = selection.tasks
     alone = len(tasks) == 1 and tasks[0] not in _roles(job)
-    printer = Printer(wanted.lines, prefix=wanted.prefix and not alone)
-    waits = _Waits(tasks)
+    printer = Printer(selection.lines, prefix=selection.prefix and not alone)
+    wait_reporter = _WaitReporter(tasks)
     follower = Follower(
         cluster, [job],
-        on_change=waits.change,
-        on_pod=waits.pod,
-        on_gang=waits.gang,
-        on_line=lambda _, voice, line: printer.line(voice.head, line),
-        on_progress=lambda _, voice, text: printer.progress(voice.head, text),
-        on_trouble=lambda who, why: printer.trouble(who, why),
-        hears=lambda ref: _is_meant(ref, tasks),
-        options=wanted.options,
+        on_change=wait_reporter.change,
+        on_pod=wait_reporter.pod,
+        on_gang=wait_reporter.gang,
+        on_line=lambda _, source, line: printer.line(source.head, line),
+        on_progress=lambda _, source, text: printer.progress(source.head, text),
+        on_log_failure=lambda who, why: printer.log_failure(who, why),
+        follows_log=lambda ref: _is_selected(ref, tasks),
+        options=selection.options,
     )  # fmt: skip
     await follower.run()
 
@@ -249,34 +249,34 @@ class Printer:
     second at most."""
 
     def __init__(self, lines: LineFilter, *, prefix: bool) -> None:
-        from shoal.cli.progress import Pacer
+        from shoal.cli.progress import RateLimiter
 
         self._lines = lines
         self._prefix = prefix
         self._width = 0
         self._is_terminal = sys.stdout.isatty()
         self._has_bar = False  # in the row of the cursor
-        self._pacer = Pacer()
+        self._rate_limiter = RateLimiter()
 
     def line(self, who: str, text: str) -> None:
         self._clear()
-        if self._pacer.is_news(who, text) and self._lines.takes(text):
+        if self._rate_limiter.is_new(who, text) and self._lines.matches(text):
             click.echo(f"{self._head(who)}{text}")
 
     def progress(self, who: str, text: str) -> None:
         from shoal.log_signals import plain
 
-        if not self._lines.takes(text):
+        if not self._lines.matches(text):
             return
         if self._is_terminal:
             self._clear()
             row = f"{self._head(who)}{plain(text)}"[: shutil.get_terminal_size().columns - 1]
             click.echo(row, nl=False)
             self._has_bar = True
-        elif self._pacer.is_due(who, text, time.monotonic()):
+        elif self._rate_limiter.is_due(who, text, time.monotonic()):
             click.echo(f"{self._head(who)}{plain(text)}")
 
-    def trouble(self, who: str, why: str) -> None:
+    def log_failure(self, who: str, why: str) -> None:
         self._clear()
         click.echo(f"{self._head(who)}({why})", err=True)
 
@@ -290,7 +290,7 @@ class Printer:
         return f"{who.ljust(self._width)} | " if self._prefix else ""
 
 
-class _Waits:
+class _WaitReporter:
     """Tells, once each, why a task that is meant says nothing."""
 
     def __init__(self, tasks: tuple[str, ...]) -> None:
@@ -298,73 +298,73 @@ class _Waits:
 
         self._tasks = tasks
         self._board = Board()
-        self._told: set[tuple[str, str]] = set()
+        self._reported: set[tuple[str, str]] = set()
         self._reasons: set[str] = set()  # of tasks
 
-    def change(self, found: Found) -> None:
-        self._board.put(found)
+    def change(self, found: FoundJob) -> None:
+        self._board.update_job(found)
         if why := self._board.why(found):
-            self._say(found.name, why)
-        self._tell()
+            self._report(found.name, why)
+        self._report_tasks()
 
-    def pod(self, found: Found, task: str, pod: Sight) -> None:
-        self._board.see(found, task, pod)
-        self._tell()
+    def pod(self, found: FoundJob, task: str, pod: PodView) -> None:
+        self._board.update_pod(found, task, pod)
+        self._report_tasks()
 
-    def gang(self, found: Found, why: str) -> None:
+    def gang(self, found: FoundJob, why: str) -> None:
         from shoal.kube.objects import uid_of
 
         self._board.gangs[uid_of(found.manifest)] = why
         self.change(found)
 
-    def _tell(self) -> None:
+    def _report_tasks(self) -> None:
         """One line per reason, with the tasks that wait for it now."""
-        from shoal.cli.task_table import grouped_tasks
+        from shoal.cli.task_table import group_tasks
 
         waiting: dict[str, list[str]] = {}
         for _, view, _, why in self._board.rows():
-            is_meant = not self._tasks or view.name in self._tasks or view.role in self._tasks
-            if why and is_meant and view.role:
+            is_selected = not self._tasks or view.name in self._tasks or view.role in self._tasks
+            if why and is_selected and view.role:
                 waiting.setdefault(why, []).append(view.name)
         for why, names in waiting.items():
             if why not in self._reasons:
                 self._reasons.add(why)
                 verb = "waits" if len(names) == 1 else "wait"
-                click.echo(f"{', '.join(name for name, _ in grouped_tasks(names))} {verb}: {why}", err=True)
+                click.echo(f"{', '.join(name for name, _ in group_tasks(names))} {verb}: {why}", err=True)
 
-    def _say(self, who: str, why: str) -> None:
-        if (who, why) not in self._told:
-            self._told.add((who, why))
+    def _report(self, who: str, why: str) -> None:
+        if (who, why) not in self._reported:
+            self._reported.add((who, why))
             click.echo(f"{who} waits: {why}", err=True)
 
 
 async def _print(
-    cluster: KubernetesCluster, job: Found, archive: Archive, wanted: Wanted, *, is_followed: bool
+    cluster: KubernetesCluster, job: FoundJob, archive: Archive, selection: LogSelection, *, is_followed: bool
 ) -> None:
     """What is there now; with `is_followed`, what is over: the rest is followed."""
     from shoal.cli.attempt_logs import archived_file, attempts_of
     from shoal.cli.follow import restarts_of
 
-    container = wanted.options.container
-    pods = await _pods(cluster, job, wanted.tasks)
+    container = selection.options.container
+    pods = await _pods(cluster, job, selection.tasks)
     by_task = attempts_of(pods, archive.of(job), container, restarts_of)
-    by_task = {task: several for task, several in by_task.items() if wanted.means(task) or task in pods}
+    by_task = {task: several for task, several in by_task.items() if selection.matches(task) or task in pods}
     if not by_task and not is_followed:
-        raise click.ClickException(_why_nothing(job, archive, wanted))
+        raise click.ClickException(_why_nothing(job, archive, selection))
 
-    def gone(attempt: Attempt) -> Path | None:
+    def find_archived(attempt: Attempt) -> Path | None:
         if attempt.pod is None:
             return None
         return archived_file(archive.jobs(), attempt.pod, container, is_previous=attempt.is_previous)
 
-    shown = _chosen(by_task, wanted)
+    shown = _select_attempts(by_task, selection)
     if is_followed:
         shown = [each for each in shown if each.pod is None or each.is_previous]
-    await _print_attempts(cluster, shown, wanted, gone)
+    await _print_attempts(cluster, shown, selection, find_archived)
 
 
-def _why_nothing(job: Found, archive: Archive, wanted: Wanted) -> str:
-    which = f" for {', '.join(wanted.tasks)}" if wanted.tasks else ""
+def _why_nothing(job: FoundJob, archive: Archive, selection: LogSelection) -> str:
+    which = f" for {', '.join(selection.tasks)}" if selection.tasks else ""
     if not job.state.is_ended:
         return f"{job} has no pods{which} now; `shoal logs -f` waits for them."
     if archive.data is None:
@@ -372,10 +372,10 @@ def _why_nothing(job: Found, archive: Archive, wanted: Wanted) -> str:
     return f"no logs of {job} are kept{which}: none of its pods ran, or the budget under `logs:` removed them."
 
 
-def _chosen(by_task: Mapping[str, Sequence[Attempt]], wanted: Wanted) -> list[Attempt]:
-    if wanted.is_all:
+def _select_attempts(by_task: Mapping[str, Sequence[Attempt]], selection: LogSelection) -> list[Attempt]:
+    if selection.is_all:
         return [attempt for several in by_task.values() for attempt in several]
-    if not wanted.is_previous:
+    if not selection.is_previous:
         return [several[-1] for several in by_task.values()]
     previous = [several[-2] for several in by_task.values() if len(several) > 1]
     if not previous:
@@ -383,39 +383,39 @@ def _chosen(by_task: Mapping[str, Sequence[Attempt]], wanted: Wanted) -> list[At
     return previous
 
 
-async def _print_archived(archive: Archive, wanted: Wanted) -> None:
+async def _print_archived(archive: Archive, selection: LogSelection) -> None:
     """Of a job that is no longer there."""
     from shoal.cli.attempt_logs import attempts_of
 
     kept = archive.jobs()[0]
-    by_task = attempts_of({}, kept, wanted.options.container, lambda *_: 0)
-    meant = {task: several for task, several in by_task.items() if wanted.means(task)}
-    if not meant:
+    by_task = attempts_of({}, kept, selection.options.container, lambda *_: 0)
+    selected = {task: several for task, several in by_task.items() if selection.matches(task)}
+    if not selected:
         known = ", ".join(by_task) or "none"
-        raise click.ClickException(f"{archive.word} has no logs for {', '.join(wanted.tasks)}. Its tasks: {known}.")
-    await _print_attempts(None, _chosen(meant, wanted), wanted, lambda _: None)
+        raise click.ClickException(f"{archive.word} has no logs for {', '.join(selection.tasks)}. Its tasks: {known}.")
+    await _print_attempts(None, _select_attempts(selected, selection), selection, lambda _: None)
 
 
 async def _print_attempts(
     cluster: KubernetesCluster | None,
     attempts: Sequence[Attempt],
-    wanted: Wanted,
-    gone: Callable[[Attempt], Path | None],
+    selection: LogSelection,
+    find_archived: Callable[[Attempt], Path | None],
 ) -> None:
     """Of a task one after the other; those of different pods at once, since each may be far away."""
-    names = {id(each): f"{each.task} #{each.number}" if wanted.is_all else each.task for each in attempts}
+    names = {id(each): f"{each.task} #{each.number}" if selection.is_all else each.task for each in attempts}
     width = max(map(len, names.values()), default=0)
 
     async def one(attempt: Attempt) -> None:
         name = names[id(attempt)]
         is_last = attempt.pod is not None and not attempt.is_previous
         # A container that prepares the others may have output; it is read with --container.
-        if is_last and not wanted.options.container and _is_waiting(attempt.task, attempt.pod or {}):
+        if is_last and not selection.options.container and _is_waiting(attempt.task, attempt.pod or {}):
             return
-        head = f"{name.ljust(width)} | " if wanted.prefix and len(attempts) > 1 else ""
-        await _one(cluster, attempt, wanted, head, gone)
+        head = f"{name.ljust(width)} | " if selection.prefix and len(attempts) > 1 else ""
+        await _print_one(cluster, attempt, selection, head, find_archived)
 
-    if wanted.is_all:
+    if selection.is_all:
         for attempt in attempts:
             await one(attempt)
         return
@@ -434,47 +434,47 @@ def _is_waiting(task: str, pod: Obj) -> bool:
     return True
 
 
-async def _pods(cluster: KubernetesCluster, job: Found, tasks: tuple[str, ...]) -> dict[str, Obj]:
+async def _pods(cluster: KubernetesCluster, job: FoundJob, tasks: tuple[str, ...]) -> dict[str, Obj]:
     from shoal.cli.follow import head_of, task_of
     from shoal.kube.kinds import POD
 
     found = {}
     for pod in (await cluster.list(POD, job.namespace)).items:
         ref = task_of(job, pod)
-        if ref is not None and _is_meant(ref, tasks):
+        if ref is not None and _is_selected(ref, tasks):
             found[ref, head_of(job, ref, pod)] = pod
     return {head: found[ref, head] for ref, head in sorted(found)}
 
 
-def _is_meant(ref: TaskRef, tasks: tuple[str, ...]) -> bool:
+def _is_selected(ref: TaskRef, tasks: tuple[str, ...]) -> bool:
     return not tasks or str(ref) in tasks or ref.role in tasks
 
 
-async def _one(
+async def _print_one(
     cluster: KubernetesCluster | None,
     attempt: Attempt,
-    wanted: Wanted,
+    selection: LogSelection,
     head: str,
-    gone: Callable[[Attempt], Path | None],
+    find_archived: Callable[[Attempt], Path | None],
 ) -> None:
     from shoal.cli.attempt_logs import read_file
     from shoal.cli.follow import lines
     from shoal.kube.errors import ApiError
 
-    options = replace(wanted.options, follow=False)
+    options = replace(selection.options, follow=False)
     try:
         # Closed here also where the output cannot be written, not by the event loop at its end.
         async with aclosing(cast("AsyncGenerator[bytes]", attempt.read(cluster, options))) as chunks:
-            await _echo(lines(chunks, options), wanted, head)
+            await _echo(lines(chunks, options), selection, head)
     except ApiError as refused:
-        file = gone(attempt) if refused.code == 404 else None
+        file = find_archived(attempt) if refused.code == 404 else None
         if file is None:
             click.echo(f"{head}({refused.message})", err=True)
         else:
-            await _echo(lines(read_file(file, options), options), wanted, head)
+            await _echo(lines(read_file(file, options), options), selection, head)
 
 
-async def _echo(read: AsyncIterator[LogLine], wanted: Wanted, head: str) -> None:
+async def _echo(read: AsyncIterator[LogLine], selection: LogSelection, head: str) -> None:
     async for line in read:
-        if line.is_whole and wanted.lines.takes(line.text):
+        if line.is_whole and selection.lines.matches(line.text):
             click.echo(f"{head}{line.stamped}")

@@ -11,7 +11,7 @@ import click
 
 if TYPE_CHECKING:
     from shoal.cluster.kubeconfig import ConnectionConfig
-    from shoal.launch.paddle_launcher.environment import Orders
+    from shoal.launch.paddle_launcher.environment import LauncherConfig
 
 _STARTS = ("start", "start_fluid")
 
@@ -37,19 +37,19 @@ def command(what: str) -> None:
 
     del what  # both words mean the same
     try:
-        commands = environment.read(os.environ)
-        told = asyncio.run(_gather(commands))
+        config = environment.read(os.environ)
+        env = asyncio.run(_wait_for_peers(config))
     except (environment.EnvironmentInvalid, TooManyFailed, ConnectionConfigError) as problem:
         for line in str(problem).splitlines():
-            _say(line)
+            _print(line)
         raise SystemExit(1) from None
-    for name, value in told.items():
-        _say(f"export {name}={value}")
-    _say(commands.entry)
-    os.execvpe("sh", ["sh", "-c", commands.entry], {**os.environ, **told, "PYTHONUNBUFFERED": "1"})  # noqa: S606
+    for name, value in env.items():
+        _print(f"export {name}={value}")
+    _print(config.entry)
+    os.execvpe("sh", ["sh", "-c", config.entry], {**os.environ, **env, "PYTHONUNBUFFERED": "1"})  # noqa: S606
 
 
-async def _gather(commands: Orders) -> dict[str, str]:
+async def _wait_for_peers(config: LauncherConfig) -> dict[str, str]:
     from shoal.cluster.kubeconfig import ConnectionConfigError
     from shoal.cluster.kubernetes import open_client
     from shoal.kube.errors import ApiError
@@ -58,11 +58,11 @@ async def _gather(commands: Orders) -> dict[str, str]:
     connection = _connection()
     async with open_client(connection) as cluster:
         try:
-            return await wait(cluster, commands, commands.namespace or connection.namespace, _say)
+            return await wait(cluster, config, config.namespace or connection.namespace, _print)
         except ApiError as refused:
             raise ConnectionConfigError(
-                f"the pods of {commands.job} cannot be seen: {refused.message}. Let the service account of this pod list "
-                f"and watch pods in its namespace"
+                f"the pods of {config.job} cannot be seen: {refused.message}. Let the service account of this pod "
+                f"list and watch pods in its namespace"
             ) from None
 
 
@@ -80,5 +80,5 @@ def _connection() -> ConnectionConfig:
     return from_kubeconfig(Path(written))
 
 
-def _say(sentence: str) -> None:
+def _print(sentence: str) -> None:
     click.echo(f"muster: {sentence}", err=True)

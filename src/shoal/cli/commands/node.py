@@ -15,12 +15,12 @@ import click
 
 from shoal.cli.commands.up import READY, capacity_of
 from shoal.cli.server_options import kubeconfig_options
-from shoal.local.data_dir import VARIABLE, DataFolder, InUse, default_folder
+from shoal.local.data_dir import VARIABLE, DataFolder, FolderLocked, default_folder
 
 if TYPE_CHECKING:
     from shoal.cluster.kubeconfig import ConnectionConfig
     from shoal.kube.objects import Obj
-    from shoal.local.node_process import JoinConfig, Joined
+    from shoal.local.node_process import JoinConfig, JoinedNode
 
 EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
@@ -129,7 +129,7 @@ def command(kubeconfig: Path | None, context: str, folder: Path, ready_fd: int |
     data = DataFolder(folder)
     data.make()
     connection = _connection(kubeconfig, context)
-    config = replace(configured(options), api=_place_of(connection), hidden=_secret_files(connection, options))
+    config = replace(configured(options), api=_api_address(connection), hidden=_secret_files(connection, options))
     _run(data, connection, config, ready_fd)
 
 
@@ -160,7 +160,7 @@ def configured(options: dict[str, Any]) -> JoinConfig:
 
 
 def _connection(kubeconfig: Path | None, context: str) -> ConnectionConfig:
-    from shoal.cli.context import ended
+    from shoal.cli.context import format_error
     from shoal.cluster.kubeconfig import ConnectionConfigError, default_files, from_kubeconfig
 
     files = [kubeconfig] if kubeconfig is not None else default_files(os.environ)
@@ -171,7 +171,7 @@ def _connection(kubeconfig: Path | None, context: str) -> ConnectionConfig:
     try:
         return from_kubeconfig(files, context=context)
     except ConnectionConfigError as problem:
-        raise click.ClickException(ended(problem)) from None
+        raise click.ClickException(format_error(problem)) from None
 
 
 def _secret_files(connection: ConnectionConfig, options: dict[str, Any]) -> tuple[Path, ...]:
@@ -179,19 +179,19 @@ def _secret_files(connection: ConnectionConfig, options: dict[str, Any]) -> tupl
     return tuple(dict.fromkeys(path.resolve() for path in files))
 
 
-def _place_of(connection: ConnectionConfig) -> tuple[str, int] | None:
+def _api_address(connection: ConnectionConfig) -> tuple[str, int] | None:
     """Where the API is; None where only a proxy can say."""
-    place = urlsplit(connection.url)
-    if connection.proxy or not place.hostname:
+    address = urlsplit(connection.url)
+    if connection.proxy or not address.hostname:
         return None
-    return place.hostname, place.port or (443 if place.scheme == "https" else 80)
+    return address.hostname, address.port or (443 if address.scheme == "https" else 80)
 
 
 def _run(data: DataFolder, connection: ConnectionConfig, config: JoinConfig, ready_fd: int | None) -> None:
     import asyncio
 
     from shoal.apiserver.server import ServerListenError
-    from shoal.cli.context import ended, sentence_of
+    from shoal.cli.context import format_api_error, format_error
     from shoal.cluster.client import OutcomeUnknown
     from shoal.cluster.kubernetes import open_client
     from shoal.kube.errors import ApiError
@@ -200,50 +200,50 @@ def _run(data: DataFolder, connection: ConnectionConfig, config: JoinConfig, rea
     from shoal.node.sandbox.sandbox_manager import FolderInUse
     from shoal.node.sandbox.zygote_client import ZygoteFailed
 
-    def ready(joined: Joined) -> None:
+    def ready(joined: JoinedNode) -> None:
         if ready_fd is None:
-            _greet(data, joined, connection)
+            _print_joined(data, joined, connection)
         else:
             os.write(ready_fd, READY)
             os.close(ready_fd)
 
     async def run() -> bool:
         async with open_client(connection) as cluster:
-            return await join(data, cluster, config, on_ready=ready, on_stop=_say_stopping)
+            return await join(data, cluster, config, on_ready=ready, on_stop=_print_stopping)
 
-    with _held(data), log_to(data.log):
+    with _locked_folder(data), log_to(data.log):
         try:
             has_stopped_pods = asyncio.run(run())
         except (CannotJoin, ServerListenError, FolderInUse, ZygoteFailed) as refused:
             raise click.ClickException(str(refused)) from None
         except ApiError as refused:
-            raise click.ClickException(ended(sentence_of(refused))) from None
-        except (OutcomeUnknown, OSError) as broken:
-            raise click.ClickException(ended(broken)) from None
+            raise click.ClickException(format_error(format_api_error(refused))) from None
+        except (OutcomeUnknown, OSError) as error:
+            raise click.ClickException(format_error(error)) from None
     if ready_fd is None:
         click.echo("Stopped." if has_stopped_pods else "Left. The pods go on; the next start here finds them.")
 
 
 @contextmanager
-def _held(data: DataFolder) -> Iterator[None]:
+def _locked_folder(data: DataFolder) -> Iterator[None]:
     try:
-        with data.held():
+        with data.locked():
             yield
-    except InUse:
+    except FolderLocked:
         raise click.ClickException(
             f"a node already runs in {data.path}. Stop it with Ctrl-C in its terminal, or choose another --data DIR."
         ) from None
 
 
-def _greet(data: DataFolder, joined: Joined, connection: ConnectionConfig) -> None:
-    node, room = joined.config, joined.config.allocatable
-    gpus = f", {room['nvidia.com/gpu']} GPUs" if "nvidia.com/gpu" in room else ""
+def _print_joined(data: DataFolder, joined: JoinedNode, connection: ConnectionConfig) -> None:
+    node, allocatable = joined.config, joined.config.allocatable
+    gpus = f", {allocatable['nvidia.com/gpu']} GPUs" if "nvidia.com/gpu" in allocatable else ""
     click.echo(f"{click.style(f'Node {node.name} has joined', fg='green')} {connection.url}")
-    click.echo(f"  room: {room['cpu']} cpu, {room['memory']} memory{gpus}")
+    click.echo(f"  room: {allocatable['cpu']} cpu, {allocatable['memory']} memory{gpus}")
     click.echo(f"  what is kept: {data.path}")
     click.echo(f"  logs and commands: {node.machine.host_ip} port {node.kubelet_port}")
     click.echo("Ctrl-C stops it and its pods; SIGTERM leaves the pods running.")
 
 
-def _say_stopping() -> None:
+def _print_stopping() -> None:
     click.echo("\nStopping; each pod has its grace period to end. Ctrl-C again leaves them running ...", err=True)

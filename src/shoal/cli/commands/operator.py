@@ -9,12 +9,12 @@ from typing import Any
 import click
 
 from shoal.cli.server_options import (
+    address_option,
     kubeconfig_options,
-    listening,
+    leader_election_options,
     log_option,
     option_of,
-    serving,
-    turn_options,
+    run_server,
 )
 
 _option = option_of("SHOAL_OPERATOR_")
@@ -64,7 +64,7 @@ def read_dialects(_: click.Context, __: click.Parameter, text: str) -> tuple[str
     type=click.IntRange(1, 64),
     help="Share jobs out over replicas, each shard with a Lease of its own.",
 )
-@turn_options(_option)
+@leader_election_options(_option)
 @_option(
     "--gang-scheduler",
     type=click.Choice(GANG_SCHEDULERS),
@@ -91,12 +91,12 @@ def read_dialects(_: click.Context, __: click.Parameter, text: str) -> tuple[str
     show_default=True,
     help="What the log keeps of objects that are retried or deleted; covered: without values of variables.",
 )
-@listening(_option, "--metrics-address", "127.0.0.1:8080", "/metrics")
-@listening(_option, "--health-address", "127.0.0.1:8081", "/healthz and /readyz")
+@address_option(_option, "--metrics-address", "127.0.0.1:8080", "/metrics")
+@address_option(_option, "--health-address", "127.0.0.1:8081", "/healthz and /readyz")
 @click.option("--webhook", is_flag=True, help="Check and complete jobs as they are written: --webhook-address :9443.")
-@listening(_option, "--webhook-address", "off", "Where the webhook listens")
+@address_option(_option, "--webhook-address", "off", "Where the webhook listens")
 @log_option(_option)
-def command(config: Path | None, log_format: str, webhook: bool, **said: Any) -> None:
+def command(config: Path | None, log_format: str, webhook: bool, **given: Any) -> None:
     """Serve jobs on a Kubernetes cluster.
 
     \b
@@ -112,16 +112,16 @@ def command(config: Path | None, log_format: str, webhook: bool, **said: Any) ->
     from shoal.install.manifests import default_name
     from shoal.operator.main import OperatorOptions
 
-    if webhook and said["webhook_address"] is None:
-        said["webhook_address"] = Address("", 9443)
-    said["leader_election"] = said.pop("leader_election")
-    said["name"] = said["name"] or default_name(said["namespace"], said["job_class"])
-    options = OperatorOptions(settings=_settings(config), **said)
+    if webhook and given["webhook_address"] is None:
+        given["webhook_address"] = Address("", 9443)
+    given["leader_election"] = given.pop("leader_election")
+    given["name"] = given["name"] or default_name(given["namespace"], given["job_class"])
+    options = OperatorOptions(settings=_settings(config), **given)
     log_to_stderr(log_format)
 
     from shoal.operator.main import run_operator
 
-    serving(run_operator(options))
+    run_server(run_operator(options))
 
 
 def _settings(config: Path | None) -> Mapping[str, Any]:

@@ -15,27 +15,27 @@ from typing import IO, TYPE_CHECKING, Any, cast
 import click
 
 from shoal.cli.commands.up import capacity_of, configured
-from shoal.cli.manifest_files import Manifest, beside, files_argument, load, set_option
-from shoal.cli.signals import HangupProof, ending_signals
+from shoal.cli.manifest_files import Manifest, files_argument, job_file, load, set_option
+from shoal.cli.signals import HangupSafeStream, termination_signals
 from shoal.kube.objects import uid_of
 from shoal.local import gc_tuning
 from shoal.local.data_dir import DataFolder
 from shoal.local.orphan_cleanup import end_throwaways, make_throwaway, marked_run
 
 if TYPE_CHECKING:
-    from shoal.cli.feasibility import Fit
+    from shoal.cli.feasibility import FitResult
     from shoal.cli.follow import Follower
-    from shoal.cli.job_lookup import Found
-    from shoal.cli.progress import Lines, Screen
+    from shoal.cli.job_lookup import FoundJob
+    from shoal.cli.progress import LineDisplay, TableDisplay
     from shoal.cluster.client import Cluster
-    from shoal.local.cluster import HostConfig
+    from shoal.local.cluster import ClusterConfig
 
 INTERRUPTED = 130
-WAY_OUT = (
+ADD_CAPACITY_HINT = (
     "Nobody can add nodes to the cluster of `shoal run`: let the job ask for less, or give the cluster more with "
     "--capacity or --nodes."
 )
-WAY_OUT_OF_REST = (
+CHANGE_FILE_HINT = (
     "The cluster of `shoal run` ends with its jobs, so nothing can change that here: change the file, or submit it to "
     "a cluster that stays (`shoal up`)."
 )
@@ -96,30 +96,30 @@ def command(
     shoal run pet.yaml
     shoal run job.yaml --set spec.taskRoles[worker].taskNumber=2 --capacity nvidia.com/gpu=4
     """
-    _hear_as_interrupts()
+    _treat_as_interrupts()
     from rich.console import Console
 
-    from shoal.cli.job_table import printed
-    from shoal.cli.offline_validation import refuse_mistakes
-    from shoal.cli.progress import face
+    from shoal.cli.job_table import format_objects
+    from shoal.cli.offline_validation import reject_invalid
+    from shoal.cli.progress import make_display
     from shoal.cli.project import warn_of_images
 
     manifests = load(files, changes)
-    refuse_mistakes(manifests)
-    config = configured({**options, **_FIXED}, beside=beside(files))
-    config = replace(config, images=replace(config.images, again="run the job again"))
+    reject_invalid(manifests)
+    config = configured({**options, **_FIXED}, job_file=job_file(files))
+    config = replace(config, images=replace(config.images, retry_hint="run the job again"))
     warn_of_images(manifests, config.images)
-    console = Console(file=cast("IO[str]", HangupProof(sys.stderr)))
+    console = Console(file=cast("IO[str]", HangupSafeStream(sys.stderr)))
     # With -o standard output holds the job alone.
-    printed_lines = console if output else Console(file=cast("IO[str]", HangupProof(sys.stdout)))
-    shown = face(console, printed_lines, plain=plain, logs=logs)
+    printed_lines = console if output else Console(file=cast("IO[str]", HangupSafeStream(sys.stdout)))
+    shown = make_display(console, printed_lines, plain=plain, logs=logs)
     end_throwaways()
     data = make_throwaway(is_kept=keep)
     try:
         parent = None if no_out else out or Path("shoal-out")
-        code, ended = _hosted(data, config, manifests, namespace, shown, Output(parent))
+        code, final = _run_in_folder(data, config, manifests, namespace, shown, Output(parent))
         if output is not None:
-            click.echo(printed([job.manifest for job in ended], output))
+            click.echo(format_objects([job.manifest for job in final], output))
     finally:
         if keep:
             click.echo(f"The cluster's folder is kept: {data.path}", err=True)
@@ -128,31 +128,31 @@ def command(
     raise SystemExit(code)
 
 
-def _hear_as_interrupts() -> None:
+def _treat_as_interrupts() -> None:
     """SIGTERM and SIGHUP too: whatever asks for the end before the job is there or after it, all is put away."""
     handler = signal.getsignal(signal.SIGINT)
-    for number in ending_signals():
+    for number in termination_signals():
         signal.signal(number, handler if callable(handler) else signal.default_int_handler)
 
 
-def _hosted(
+def _run_in_folder(
     data: DataFolder,
-    config: HostConfig,
+    config: ClusterConfig,
     manifests: Sequence[Manifest],
     namespace: str,
-    shown: Lines | Screen,
+    shown: LineDisplay | TableDisplay,
     output: Output,
-) -> tuple[int, list[Found]]:
-    from shoal.cli.context import told_in_sentences
+) -> tuple[int, list[FoundJob]]:
+    from shoal.cli.context import report_errors
     from shoal.cluster.store.sqlite import StoreBroken
     from shoal.local.log_setup import log_to
-    from shoal.node.sandbox.sandbox_manager import NetworkNotToBeHad
+    from shoal.node.sandbox.sandbox_manager import NetworkUnavailable
 
     data.make()
-    with data.held(), marked_run(data), log_to(data.log), told_in_sentences():
+    with data.locked(), marked_run(data), log_to(data.log), report_errors():
         try:
             return asyncio.run(_run(data, config, manifests, namespace, shown, output))
-        except (NetworkNotToBeHad, StoreBroken) as refused:
+        except (NetworkUnavailable, StoreBroken) as refused:
             raise click.ClickException(str(refused)) from None
         finally:
             output.write(data)
@@ -164,10 +164,10 @@ class Output:
 
     parent: Path | None  # None: nothing is kept
     folders: dict[str, Path] = field(default_factory=dict)  # by uid of the job
-    jobs: list[Found] = field(default_factory=list)
-    stories: dict[str, str] = field(default_factory=dict)
+    jobs: list[FoundJob] = field(default_factory=list)
+    descriptions: dict[str, str] = field(default_factory=dict)
 
-    def begin(self, jobs: Sequence[Found], shown: Lines | Screen) -> None:
+    def begin(self, jobs: Sequence[FoundJob], shown: LineDisplay | TableDisplay) -> None:
         from shoal.cli.run_output import new_folder
 
         self.jobs = list(jobs)
@@ -178,37 +178,37 @@ class Output:
             self.folders[uid_of(job.manifest)] = folder
             shown.note(f"Logs and results of {job.name} are kept in {folder}.")
 
-    async def tell(self, cluster: Cluster, jobs: Sequence[Found]) -> None:
+    async def collect(self, cluster: Cluster, jobs: Sequence[FoundJob]) -> None:
         """Take the jobs as they ended, and their stories while there is a cluster that knows them."""
-        from shoal.cli.commands.describe import surroundings
-        from shoal.cli.describe_page import story
+        from shoal.cli.commands.describe import load_context
+        from shoal.cli.describe_page import describe_job
 
         self.jobs = list(jobs)
         for job in jobs if self.folders else ():
-            self.stories[uid_of(job.manifest)] = story(job, await surroundings(cluster, job))
+            self.descriptions[uid_of(job.manifest)] = describe_job(job, await load_context(cluster, job))
 
     def write(self, data: DataFolder) -> None:
         from shoal.cli import run_output
 
         if self.folders:
-            run_output.write(self.folders, data.path, self.jobs, self.stories)
+            run_output.write(self.folders, data.path, self.jobs, self.descriptions)
 
 
 async def _run(
     data: DataFolder,
-    config: HostConfig,
+    config: ClusterConfig,
     manifests: Sequence[Manifest],
     namespace: str,
-    shown: Lines | Screen,
+    shown: LineDisplay | TableDisplay,
     output: Output,
-) -> tuple[int, list[Found]]:
+) -> tuple[int, list[FoundJob]]:
     from shoal.cli.follow import Follower
-    from shoal.cli.reasons import why_at_rest
+    from shoal.cli.reasons import why_idle
     from shoal.cli.submit_client import submit
-    from shoal.local.cluster import running
+    from shoal.local.cluster import start_cluster
 
-    _hear_as_interrupts()  # as the event loop does, which ends its tasks in order
-    async with running(data, config) as hosted:
+    _treat_as_interrupts()  # as the event loop does, which ends its tasks in order
+    async with start_cluster(data, config) as hosted:
         gc_tuning.serve()
         if namespace != "default":
             await _make_namespace(hosted.cluster, namespace)
@@ -217,68 +217,70 @@ async def _run(
             raise click.ClickException(f"there is no job in {', '.join(dict.fromkeys(m.where for m in manifests))}.")
         output.begin(jobs, shown)
         some_end = not all(job.dialect.never_completes for job in jobs)
-        misfits = Misfits(hosted.cluster, shown)
+        unschedulable = UnschedulableJobs(hosted.cluster, shown)
 
-        def changed(job: Found) -> None:
+        def changed(job: FoundJob) -> None:
             shown.change(job)
-            is_looked_at = not interruption.count and not (some_end and job.dialect.never_completes)
-            if is_looked_at and (why := why_at_rest(job, job.state)):
-                misfits.dismiss(job, why, WAY_OUT_OF_REST)
-            misfits.look(job)
+            is_checked = not interrupts.count and not (some_end and job.dialect.never_completes)
+            if is_checked and (why := why_idle(job, job.state)):
+                unschedulable.stop(job, why, CHANGE_FILE_HINT)
+            unschedulable.check(job)
 
         follower = Follower(
             hosted.cluster, jobs,
-            on_change=changed, on_line=shown.line, on_progress=shown.progress, on_trouble=shown.trouble,
-            on_pod=shown.pod, on_gang=shown.gang, on_hindrance=shown.hindrance, on_fit=misfits.fit,
-            is_over=lambda job: is_over(job) or bool(job.other_controller) or (some_end and job.dialect.never_completes),
+            on_change=changed, on_line=shown.line, on_progress=shown.progress, on_log_failure=shown.log_failure,
+            on_pod=shown.pod, on_gang=shown.gang, on_create_failure=shown.create_failure, on_fit=unschedulable.fit,
+            is_over=lambda job: (
+                is_over(job) or bool(job.other_controller) or (some_end and job.dialect.never_completes)
+            ),
         )  # fmt: skip
-        interruption = Interruption(hosted.cluster, follower, shown)
-        with shown.shown(), interruption.heard():
+        interrupts = InterruptHandler(hosted.cluster, follower, shown)
+        with shown.shown(), interrupts.handling():
             following = asyncio.create_task(follower.run())
-            hurry = asyncio.create_task(interruption.hurry.wait())
-            await asyncio.wait((following, hurry, hosted.broken), return_when=asyncio.FIRST_COMPLETED)
+            force_stop = asyncio.create_task(interrupts.force_stop.wait())
+            await asyncio.wait((following, force_stop, hosted.broken), return_when=asyncio.FIRST_COMPLETED)
             if hosted.broken.done():
                 hosted.broken.result()
         if following.done():
             following.result()
             await hosted.stop_pods()
-        for task in (following, hurry):
+        for task in (following, force_stop):
             task.cancel()
-        ended = list(follower.jobs.values())
-        await output.tell(hosted.cluster, ended)
-        _tell_failures([job for job in ended if not misfits.has(job)], shown)
+        final = list(follower.jobs.values())
+        await output.collect(hosted.cluster, final)
+        _print_failures([job for job in final if not unschedulable.has(job)], shown)
         # Servers that were there for the others have done their work when the others have ended.
-        return _code(ended, interrupted=interruption.count > 0) or (1 if misfits.dismissed else 0), ended
+        return _code(final, interrupted=interrupts.count > 0) or (1 if unschedulable.stopping else 0), final
 
 
-def is_over(job: Found) -> bool:
+def is_over(job: FoundJob) -> bool:
     """Also of a job that is held and has let everything go: nobody else reaches this cluster to resume it."""
     from shoal.engine import Stage
 
     return job.state.is_ended or (job.state.is_held and job.state.run.stage is Stage.OVER)
 
 
-def _tell_failures(ended: Sequence[Found], shown: Lines | Screen) -> None:
+def _print_failures(final: Sequence[FoundJob], shown: LineDisplay | TableDisplay) -> None:
     """Why, in a sentence; the cluster that could tell the whole story is about to go."""
-    from shoal.cli.describe_page import headline, last_lines, resumed
+    from shoal.cli.describe_page import headline, last_message, resume_hint
     from shoal.cli.job_table import exit_code_of
 
-    for job in ended:
+    for job in final:
         if is_over(job) and exit_code_of(job.state):
             shown.note(headline(job, job.state, datetime.now(UTC)))
-            if said := last_lines(job.state):
-                shown.note(said)
+            if message := last_message(job.state):
+                shown.note(message)
             if job.state.is_held:
-                shown.note(f"`shoal run` ends here. On a cluster that stays (`shoal up`), {resumed(job)}.")
+                shown.note(f"`shoal run` ends here. On a cluster that stays (`shoal up`), {resume_hint(job)}.")
 
 
-def _code(ended: Sequence[Found], *, interrupted: bool) -> int:
+def _code(final: Sequence[FoundJob], *, interrupted: bool) -> int:
     from shoal.cli.job_table import exit_code_of
 
     if interrupted:
         return INTERRUPTED
     return next(
-        (code for code in (exit_code_of(job.state) for job in ended if not job.dialect.never_completes) if code), 0
+        (code for code in (exit_code_of(job.state) for job in final if not job.dialect.never_completes) if code), 0
     )
 
 
@@ -293,24 +295,24 @@ async def _make_namespace(cluster: Cluster, name: str) -> None:
             raise
 
 
-class Interruption:
+class InterruptHandler:
     """Ctrl-C, once and twice; SIGTERM as well. A lost terminal is heard once: it may be told twice by two."""
 
-    def __init__(self, cluster: Cluster, follower: Follower, shown: Lines | Screen) -> None:
+    def __init__(self, cluster: Cluster, follower: Follower, shown: LineDisplay | TableDisplay) -> None:
         self._cluster = cluster
         self._follower = follower
         self._shown = shown
         self._stopping: asyncio.Task[None] | None = None
-        self.hurry = asyncio.Event()
+        self.force_stop = asyncio.Event()
         self.count = 0
 
-    def heard(self) -> Any:
+    def handling(self) -> Any:
         from contextlib import contextmanager
 
         @contextmanager
-        def listening() -> Any:
+        def handlers() -> Any:
             loop = asyncio.get_running_loop()
-            before = {number: signal.getsignal(number) for number in (signal.SIGINT, *ending_signals())}
+            before = {number: signal.getsignal(number) for number in (signal.SIGINT, *termination_signals())}
             for number in before:
                 loop.add_signal_handler(number, self._interrupt, number)
             try:
@@ -320,7 +322,7 @@ class Interruption:
                     loop.remove_signal_handler(number)
                     signal.signal(number, signal.SIG_IGN if number is signal.SIGHUP and self.count else handler)
 
-        return listening()
+        return handlers()
 
     def _interrupt(self, number: signal.Signals) -> None:
         if self.count and number is signal.SIGHUP:
@@ -330,66 +332,66 @@ class Interruption:
             self._shown.note("Stopping; Ctrl-C again ends everything at once.")
             self._stopping = asyncio.get_running_loop().create_task(self._stop())
         else:
-            self.hurry.set()
+            self.force_stop.set()
 
     async def _stop(self) -> None:
         """Every job that has not ended."""
         for job in list(self._follower.jobs.values()):
             if not job.state.is_ended:
-                await _stopped(self._cluster, job, self._shown, "Ctrl-C again ends everything at once.")
+                await _stop_job(self._cluster, job, self._shown, "Ctrl-C again ends everything at once.")
 
 
-class Misfits:
+class UnschedulableJobs:
     """Jobs of which a part can never start here: told once, and stopped where nothing else is left of them. The others
     go on."""
 
-    def __init__(self, cluster: Cluster, shown: Lines | Screen) -> None:
+    def __init__(self, cluster: Cluster, shown: LineDisplay | TableDisplay) -> None:
         self._cluster = cluster
         self._shown = shown
-        self._fits: dict[str, dict[str, Fit]] = {}  # by uid of the job, then by pod or group
-        self._told: set[str] = set()  # jobs that go on in part
-        self.dismissed: dict[str, asyncio.Task[None]] = {}  # by uid; a task that nobody holds may vanish
+        self._fits: dict[str, dict[str, FitResult]] = {}  # by uid of the job, then by pod or group
+        self._reported: set[str] = set()  # jobs that go on in part
+        self.stopping: dict[str, asyncio.Task[None]] = {}  # by uid; a task that nobody holds may vanish
 
-    def has(self, job: Found) -> bool:
-        return uid_of(job.manifest) in self.dismissed
+    def has(self, job: FoundJob) -> bool:
+        return uid_of(job.manifest) in self.stopping
 
-    def fit(self, job: Found, which: str, fit: Fit | None) -> None:
+    def fit(self, job: FoundJob, which: str, fit: FitResult | None) -> None:
         """How a pod or group of the job fits; None when it wants no place any more."""
         fits = self._fits.setdefault(uid_of(job.manifest), {})
         if fit is None:
             fits.pop(which, None)
         else:
             fits[which] = fit
-        self.look(job)
+        self.check(job)
 
-    def dismiss(self, job: Found, why: str, way_out: str) -> None:
+    def stop(self, job: FoundJob, why: str, hint: str) -> None:
         """Stop a job that waits for something that cannot happen here; once."""
         if self.has(job):
             return
         what = str(job) if job.state.stamps.ran is None else f"What is left of {job}"
-        self._shown.note(f"{what} can never start here, and is stopped: {why.rstrip('.')}. {way_out}".rstrip())
-        self.dismissed[uid_of(job.manifest)] = asyncio.get_running_loop().create_task(
-            _stopped(self._cluster, job, self._shown, "Ctrl-C stops everything.")
+        self._shown.note(f"{what} can never start here, and is stopped: {why.rstrip('.')}. {hint}".rstrip())
+        self.stopping[uid_of(job.manifest)] = asyncio.get_running_loop().create_task(
+            _stop_job(self._cluster, job, self._shown, "Ctrl-C stops everything.")
         )
 
-    def look(self, job: Found) -> None:
+    def check(self, job: FoundJob) -> None:
         """Whether the job can still come to its end."""
-        from shoal.cli.feasibility import misfit
+        from shoal.cli.feasibility import find_unschedulable
 
         uid = uid_of(job.manifest)
-        found = None if self.has(job) else misfit(job.state, self._fits.get(uid, {}).values())
+        found = None if self.has(job) else find_unschedulable(job.state, self._fits.get(uid, {}).values())
         if found is None:
             return
-        way_out = WAY_OUT if found.is_size else ""
-        why = f"{found.why.rstrip('.')}. {way_out}".rstrip()
+        hint = ADD_CAPACITY_HINT if found.is_size else ""
+        why = f"{found.why.rstrip('.')}. {hint}".rstrip()
         if found.is_all:
-            self.dismiss(job, found.why, way_out)
-        elif uid not in self._told:
-            self._told.add(uid)
+            self.stop(job, found.why, hint)
+        elif uid not in self._reported:
+            self._reported.add(uid)
             self._shown.note(f"{job} goes on, but {found.task or 'one of its gangs'} can never start here: {why}")
 
 
-async def _stopped(cluster: Cluster, job: Found, shown: Lines | Screen, way_out: str) -> None:
+async def _stop_job(cluster: Cluster, job: FoundJob, shown: LineDisplay | TableDisplay, hint: str) -> None:
     """Nobody waits for whoever stops a job, so it is told here what could not be done."""
     from shoal.cli.job_actions import stop
     from shoal.cluster.client import OutcomeUnknown
@@ -399,4 +401,4 @@ async def _stopped(cluster: Cluster, job: Found, shown: Lines | Screen, way_out:
         await stop(cluster, job)
     except (ApiError, OutcomeUnknown, OSError) as refused:
         why = refused.message if isinstance(refused, ApiError) else refused
-        shown.note(f"{job} was not stopped: {why}. {way_out}")
+        shown.note(f"{job} was not stopped: {why}. {hint}")

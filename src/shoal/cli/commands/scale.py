@@ -28,12 +28,12 @@ def command(choice: Choice, name: str, sizes: tuple[str, ...]) -> None:
     shoal scale pet worker=2
     """
     from shoal.cli.job_actions import scale
-    from shoal.cli.job_lookup import job_named
+    from shoal.cli.job_lookup import find_job
 
     wanted = dict(_size(pair) for pair in sizes)
 
     async def work(cluster: KubernetesCluster, namespace: str) -> str:
-        job = await job_named(cluster, name, namespace)
+        job = await find_job(cluster, name, namespace)
         if job.state.is_ended:
             raise click.ClickException(
                 f"{job} has ended: another size would change nothing. "

@@ -10,12 +10,12 @@ import click
 from click.core import ParameterSource
 
 from shoal.cli.server_options import (
+    address_option,
     kubeconfig_options,
-    listening,
+    leader_election_options,
     log_option,
     option_of,
-    serving,
-    turn_options,
+    run_server,
 )
 
 if TYPE_CHECKING:
@@ -54,11 +54,11 @@ _option = option_of("SHOAL_SCHEDULER_")
 @_option("--enqueue/--no-enqueue", default=True, show_default=True, help="Let groups in only where there is room.")
 @_option("--preempt/--no-preempt", default=True, show_default=True, help="Evict lower priorities within a queue.")
 @_option("--reclaim/--no-reclaim", default=True, show_default=True, help="Take back what other queues borrowed.")
-@turn_options(_option)
-@listening(_option, "--metrics-address", "127.0.0.1:8080", "/metrics")
-@listening(_option, "--health-address", "127.0.0.1:8081", "/healthz and /readyz")
+@leader_election_options(_option)
+@address_option(_option, "--metrics-address", "127.0.0.1:8080", "/metrics")
+@address_option(_option, "--health-address", "127.0.0.1:8081", "/healthz and /readyz")
 @log_option(_option)
-def command(log_format: str, config: Path | None, **said: Any) -> None:
+def command(log_format: str, config: Path | None, **given: Any) -> None:
     """Place pods on a Kubernetes cluster, gangs whole or not at all.
 
     By queues, shares, priorities and the rules that pods and nodes have.
@@ -75,17 +75,17 @@ def command(log_format: str, config: Path | None, **said: Any) -> None:
     from shoal.scheduler.main import run_scheduler
     from shoal.scheduler.manager import SchedulerOptions
 
-    chosen = {name: said.pop(name) for name in CHOSEN}
-    settings = _settings(config, {**chosen, "tiers": _words(chosen["tiers"])})
-    schedulers = _words(said.pop("schedulers"))
+    chosen = {name: given.pop(name) for name in CHOSEN}
+    settings = _settings(config, {**chosen, "tiers": _split_list(chosen["tiers"])})
+    schedulers = _split_list(given.pop("schedulers"))
     if not schedulers:
         raise click.UsageError("--scheduler-name needs a name: pods ask for their scheduler by it.")
     charge = SchedulerOptions(
-        said.pop("name"), schedulers, said.pop("volcano"), said.pop("namespace") or None, settings
+        given.pop("name"), schedulers, given.pop("volcano"), given.pop("namespace") or None, settings
     )
-    options = ServerOptions(leader_election=said.pop("leader_election"), **said)
+    options = ServerOptions(leader_election=given.pop("leader_election"), **given)
     log_to_stderr(log_format)
-    serving(run_scheduler(options, charge))
+    run_server(run_scheduler(options, charge))
 
 
 def _settings(config: Path | None, chosen: dict[str, Any]) -> PlannerSettings:
@@ -93,11 +93,11 @@ def _settings(config: Path | None, chosen: dict[str, Any]) -> PlannerSettings:
     from shoal.local.config import load
     from shoal.scheduler.planner.gang_types import PlannerSettings
 
-    filed = load(config).settings.scheduler if config is not None else None
+    from_file = load(config).settings.scheduler if config is not None else None
     context = click.get_current_context()
     given = [name for name in chosen if context.get_parameter_source(name) is not ParameterSource.DEFAULT]
-    return replace(filed or PlannerSettings(), **{name: chosen[name] for name in given})
+    return replace(from_file or PlannerSettings(), **{name: chosen[name] for name in given})
 
 
-def _words(text: str) -> tuple[str, ...]:
+def _split_list(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(word.strip() for word in text.split(",") if word.strip()))

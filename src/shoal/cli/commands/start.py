@@ -23,17 +23,17 @@ def command(choice: Choice, name: str) -> None:
     suspended. What of it has succeeded is not run again.
     """
     from shoal.cli.job_actions import start
-    from shoal.cli.job_lookup import job_named
-    from shoal.cli.job_table import job_word
+    from shoal.cli.job_lookup import find_job
+    from shoal.cli.job_table import job_status
 
     async def work(cluster: KubernetesCluster, namespace: str) -> str:
-        job = await job_named(cluster, name, namespace)
+        job = await find_job(cluster, name, namespace)
         if job.state.is_ended:
             raise click.ClickException(
                 f"{job} has ended; to run it again, `shoal delete {job.name}` and submit it again."
             )
         if await start(cluster, job):
             return f"{job} {'is resumed' if job.state.is_held else 'starts'}."
-        return f"{job} needs no start: it is {job_word(job.state)}."
+        return f"{job} needs no start: it is {job_status(job.state)}."
 
     click.echo(with_cluster(choice, work, is_change=True))

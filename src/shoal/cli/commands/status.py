@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from shoal.cli.commands.down import left_behind
+from shoal.cli.commands.down import describe_orphans
 from shoal.cli.quick_get import NoAnswer, items
 from shoal.local.data_dir import DataFolder, data_option
 from shoal.local.orphan_cleanup import end_throwaways
@@ -27,10 +27,10 @@ def command(folder: Path, output: str) -> None:
     data = DataFolder(folder)
     running = data.running()
     if running is None:
-        _say(
+        _print(
             output,
             {"running": False, "data": str(data.path)},
-            f"No cluster runs in {data.path}.{left_behind(data)} Start it: {data.command('up')}",
+            f"No cluster runs in {data.path}.{describe_orphans(data)} Start it: {data.command('up')}",
         )
         raise SystemExit(3)
     try:
@@ -46,19 +46,21 @@ def command(folder: Path, output: str) -> None:
         "nodes": {node["metadata"]["name"]: node["status"].get("allocatable") or {} for node in nodes},
         "pods": dict(sorted(Counter(_phase(pod) for pod in pods).items())),
     }
-    _say(output, summary, _text(summary, _by_node(pods)))
+    _print(output, summary, _text(summary, _by_node(pods)))
 
 
-def _say(output: str, summary: dict[str, Any], text: str) -> None:
+def _print(output: str, summary: dict[str, Any], text: str) -> None:
     click.echo(json.dumps(summary, indent=2) if output == "json" else text)
 
 
 def _text(summary: dict[str, Any], by_node: Counter[str]) -> str:
-    from shoal.cli.node_format import spoken
+    from shoal.cli.node_format import format_allocatable
 
     lines = [f"Cluster in {summary['data']} is up at {summary['url']} (pid {summary['pid']})"]
-    for name, room in summary["nodes"].items():
-        lines.append(f"  node {name}: {by_node[name]} pod{'s' * (by_node[name] != 1)}, {spoken(room)}")
+    for name, allocatable in summary["nodes"].items():
+        lines.append(
+            f"  node {name}: {by_node[name]} pod{'s' * (by_node[name] != 1)}, {format_allocatable(allocatable)}"
+        )
     phases = ", ".join(f"{count} {phase}" for phase, count in summary["pods"].items()) or "none"
     lines += [f"  pods: {phases}", f"  export KUBECONFIG={summary['kubeconfig']}"]
     return "\n".join(lines)

@@ -23,15 +23,15 @@ def command(choice: Choice, name: str) -> None:
     batch Job is suspended instead: it keeps its successes, and `shoal start` lets it go on. A ReplicaSet has no end and
     cannot be stopped: scale it to 0, or delete it.
     """
-    from shoal.cli.job_actions import stop, unstoppable
-    from shoal.cli.job_lookup import job_named
-    from shoal.cli.job_table import job_word
+    from shoal.cli.job_actions import stop, why_unstoppable
+    from shoal.cli.job_lookup import find_job
+    from shoal.cli.job_table import job_status
 
     async def work(cluster: KubernetesCluster, namespace: str) -> str:
-        job = await job_named(cluster, name, namespace)
+        job = await find_job(cluster, name, namespace)
         if job.state.is_ended:
-            return f"{job} has ended already: {job_word(job.state)}."
-        if (why := unstoppable(job)) is not None:
+            return f"{job} has ended already: {job_status(job.state)}."
+        if (why := why_unstoppable(job)) is not None:
             raise click.ClickException(why)
         is_new = await stop(cluster, job)
         if job.dialect.stop_holds:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from shoal.cli.context import Choice, cluster_options, local_folder, with_cluster
-from shoal.cli.manifest_files import beside, files_argument, load, set_option
+from shoal.cli.manifest_files import files_argument, job_file, load, set_option
 
 if TYPE_CHECKING:
     from shoal.cluster.kubernetes import KubernetesCluster
@@ -42,18 +42,18 @@ def command(
     of the shoal.yaml found from here; one without `images:` leaves the cluster's own in force. Its `capacity:`,
     `network:` and `pod_pids_limit:` take effect only when a cluster starts: a warning names those that differ.
     """
-    from shoal.cli.job_table import printed
-    from shoal.cli.lint import at_rest
+    from shoal.cli.job_table import format_objects
+    from shoal.cli.lint import idle_warnings
     from shoal.cli.project import load_config, project_here, warn_of_images, warn_of_settings, with_project
     from shoal.cli.submit_client import submit
     from shoal.node.projects import Projects
 
     manifests = load(files, changes)
     for manifest in manifests:
-        for warning in at_rest(manifest, is_submitted=True):
+        for warning in idle_warnings(manifest, is_submitted=True):
             click.echo(f"{manifest.where}: warning: {warning}", err=True)
     if (folder := local_folder(choice)) is not None:
-        config, running = load_config(file, beside(files)), folder.running()
+        config, running = load_config(file, job_file(files)), folder.running()
         images = config.images
         warn_of_settings(config, running.settings if running is not None else None)
         warn_of_images(manifests, images)
@@ -73,4 +73,4 @@ def command(
             for obj in stored:
                 click.echo(f"{obj['kind']} {obj['metadata']['name']} {'would be stored' if dry_run else 'stored'}.")
     if output is not None:
-        click.echo(printed(stored, output))
+        click.echo(format_objects(stored, output))

@@ -25,23 +25,23 @@ def command(choice: Choice, name: str | None) -> None:
     Of all jobs in the namespace, or of one; the busiest task first. CPU is in thousandths of a core, MEMORY in MiB,
     as in `kubectl top`.
     """
-    from shoal.cli.job_table import columns
+    from shoal.cli.job_table import format_table
 
     rows = with_cluster(choice, lambda cluster, namespace: _rows(cluster, namespace, name))
     if not rows:
         click.echo("No task runs that is measured yet.", err=True)
         return
     shown = [[job, task, f"{cpu}m", f"{memory >> 20}Mi", node] for cpu, memory, job, task, node in rows]
-    click.echo(columns(shown, COLUMNS))
+    click.echo(format_table(shown, COLUMNS))
 
 
 async def _rows(cluster: KubernetesCluster, namespace: str, name: str | None) -> list[tuple[int, int, str, str, str]]:
     from shoal.cli.follow import head_of, task_of
-    from shoal.cli.job_lookup import job_named, jobs_in
+    from shoal.cli.job_lookup import find_job, list_jobs
     from shoal.kube.kinds import POD
     from shoal.kube.objects import name_of
 
-    jobs = [await job_named(cluster, name, namespace)] if name is not None else await jobs_in(cluster, namespace)
+    jobs = [await find_job(cluster, name, namespace)] if name is not None else await list_jobs(cluster, namespace)
     used = {name_of(each): _sum(each) for each in await _metrics(cluster, namespace)}
     rows = []
     for pod in (await cluster.list(POD, namespace)).items:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from shoal.cli.install_options import installation_options, progress, working
+from shoal.cli.install_options import installation_options, progress, run_with_cluster
 
 
 @click.command("uninstall")
@@ -34,7 +34,7 @@ def command(
     from shoal.install.manifests import InstallOptions
 
     options = InstallOptions(name=name or "shoal", namespace=namespace, dialects=dialects)
-    working(
+    run_with_cluster(
         kubeconfig, context, lambda cluster: uninstall(cluster, options, progress, crds=crds, dry_run=dry_run),
         is_change=not dry_run,
     )  # fmt: skip

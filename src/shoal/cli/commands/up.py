@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from shoal.cli.commands.down import afterwards
+from shoal.cli.commands.down import describe_remaining_pods
 from shoal.local import gc_tuning
-from shoal.local.data_dir import DataFolder, Running, data_option
+from shoal.local.data_dir import ClusterInfo, DataFolder, data_option
 from shoal.local.orphan_cleanup import end_throwaways
 
 if TYPE_CHECKING:
     from shoal.apiserver.serving_certificate import Certificate
     from shoal.kube.objects import Obj
-    from shoal.local.cluster import HostConfig, Hosted
+    from shoal.local.cluster import ClusterConfig, RunningCluster
 
 READY = b"ready\n"
 
@@ -85,22 +85,22 @@ def command(folder: Path, detach: bool, ready_fd: int | None, **options: Any) ->
     with gc_tuning.starting():
         config = configured(options)
     if detach:
-        _detached(data, config, began)
+        _run_detached(data, config, began)
     else:
-        _foreground(data, config, ready_fd, began)
+        _run_foreground(data, config, ready_fd, began)
 
 
-def configured(options: dict[str, Any], *, beside: Path | None = None) -> HostConfig:
-    """The file, then what was said on the command line. `beside`: a job file in whose folder one may lie."""
+def configured(options: dict[str, Any], *, job_file: Path | None = None) -> ClusterConfig:
+    """The file, then what was said on the command line. `job_file`: a job file in whose folder one may lie."""
     from shoal.apiserver.server import ServerListenError, is_loopback
-    from shoal.cli.project import warn_of_absent
-    from shoal.local.cluster import HostConfig
+    from shoal.cli.project import warn_of_missing_paths
+    from shoal.local.cluster import ClusterConfig
     from shoal.local.config import default_file, load
     from shoal.node.sandbox.interface import Network
 
-    loaded = load(options["file"] or default_file(beside))
+    loaded = load(options["file"] or default_file(job_file))
     settings = loaded.settings
-    warn_of_absent(loaded.images)
+    warn_of_missing_paths(loaded.images)
     network = options["network"] or settings.network
     certificate = certificate_of(options["tls_cert"], options["tls_key"])
     if certificate is not None:
@@ -114,7 +114,7 @@ def configured(options: dict[str, Any], *, beside: Path | None = None) -> HostCo
             f"--bind {options['bind']} can be reached from other machines. Give --tls-cert and --tls-key, so that they "
             "can tell this server from another, or leave --bind out."
         )
-    return HostConfig(
+    return ClusterConfig(
         nodes=options["nodes"] or settings.nodes,
         capacity={**settings.capacity, **options["capacity"]},
         network=None if network == "auto" else Network(network),
@@ -161,24 +161,24 @@ def _check_names(certificate: Certificate, host: str) -> None:
         )
 
 
-def _foreground(data: DataFolder, config: HostConfig, ready_fd: int | None, began: float) -> None:
+def _run_foreground(data: DataFolder, config: ClusterConfig, ready_fd: int | None, began: float) -> None:
     import asyncio
 
     from shoal.apiserver.server import ServerListenError
     from shoal.cluster.store.sqlite import StoreBroken, StoreInUse
-    from shoal.local.cluster import FolderRemoved, NodesWouldBeLost, StartInterrupted, host
+    from shoal.local.cluster import FolderRemoved, NodesInUse, StartInterrupted, host
     from shoal.local.log_setup import log_to
     from shoal.node.heartbeat import NodeRefused
-    from shoal.node.sandbox.sandbox_manager import FolderInUse, NetworkNotToBeHad, SandboxFailed
+    from shoal.node.sandbox.sandbox_manager import FolderInUse, NetworkUnavailable, SandboxFailed
 
-    up: list[Hosted] = []
+    up: list[RunningCluster] = []
     stopped: list[Obj] = []
 
-    def ready(hosted: Hosted) -> None:
+    def ready(hosted: RunningCluster) -> None:
         up.append(hosted)
         gc_tuning.serve()
         if ready_fd is None:
-            _greet(data, hosted, time.monotonic() - began)
+            _print_started(data, hosted, time.monotonic() - began)
         else:
             os.write(ready_fd, READY)
             os.close(ready_fd)
@@ -189,20 +189,20 @@ def _foreground(data: DataFolder, config: HostConfig, ready_fd: int | None, bega
             click.echo("\nStopping; each pod has its grace period to end. Ctrl-C again leaves them running ...")
 
     refusals = (
-        ServerListenError, StoreInUse, StoreBroken, FolderInUse, NetworkNotToBeHad, SandboxFailed, NodeRefused,
-        NodesWouldBeLost, FolderRemoved, StartInterrupted,
+        ServerListenError, StoreInUse, StoreBroken, FolderInUse, NetworkUnavailable, SandboxFailed, NodeRefused,
+        NodesInUse, FolderRemoved, StartInterrupted,
     )  # fmt: skip
-    with data.held(), log_to(data.log):
+    with data.locked(), log_to(data.log):
         try:
             has_stopped_pods = asyncio.run(host(data, config, on_ready=ready, on_stop=stopping))
         except refusals as refused:
             raise click.ClickException(str(refused)) from None
     if ready_fd is None:
-        still = f"Its pods still run. `{data.command('up')}` starts it again where it was."
-        click.echo(f"Stopped. {afterwards(data, stopped) if has_stopped_pods else still}")
+        still_running = f"Its pods still run. `{data.command('up')}` starts it again where it was."
+        click.echo(f"Stopped. {describe_remaining_pods(data, stopped) if has_stopped_pods else still_running}")
 
 
-def _print_running(data: DataFolder, running: Running) -> None:
+def _print_running(data: DataFolder, running: ClusterInfo) -> None:
     """The second `shoal up` has what it wants. Options for another cluster than the one that runs are not applied."""
     click.echo(f"The cluster in {data.path} is up already at {running.url} (pid {running.pid})")
     click.echo(f"  export KUBECONFIG={shlex.quote(str(data.kubeconfig))}")
@@ -221,28 +221,28 @@ def _print_running(data: DataFolder, running: Running) -> None:
         )
 
 
-def _greet(data: DataFolder, hosted: Hosted, seconds: float) -> None:
-    from shoal.cli.node_format import spoken
+def _print_started(data: DataFolder, hosted: RunningCluster, seconds: float) -> None:
+    from shoal.cli.node_format import format_allocatable
 
     click.echo(f"{click.style('Cluster is up', fg='green')} at {hosted.url} after {seconds:.1f} s")
     for node in hosted.nodes:
-        click.echo(f"  node {node.name}: {spoken(node.allocatable)}")
+        click.echo(f"  node {node.name}: {format_allocatable(node.allocatable)}")
     click.echo(f"  pods: {hosted.network} network; what is kept: {data.path}")
     click.echo(f"  export KUBECONFIG={shlex.quote(str(data.kubeconfig))}")
     click.echo(f"Stop it with Ctrl-C or `{data.command('down')}`.")
 
 
-def _detached(data: DataFolder, config: HostConfig, began: float) -> None:
+def _run_detached(data: DataFolder, config: ClusterConfig, began: float) -> None:
     """Go on in a process of its own, and wait here for its word or its end."""
     click.echo(f"Starting a cluster in {data.path} ...", err=True)
-    with data.held():
+    with data.locked():
         pass  # another cluster there is reported before a process is made
     reading, writing = os.pipe()
     cluster = os.fork()
     if cluster == 0:
         try:
-            _leave_the_terminal(data.log, keep=writing)
-            _foreground(data, config, writing, began)
+            _daemonize(data.log, keep=writing)
+            _run_foreground(data, config, writing, began)
         except (click.ClickException, OSError) as failed:
             why = failed.format_message() if isinstance(failed, click.ClickException) else str(failed)
             with suppress(OSError):  # it is closed once the cluster was ready
@@ -263,12 +263,12 @@ def _detached(data: DataFolder, config: HostConfig, began: float) -> None:
     click.echo(f"Stop it with `{data.command('down')}`.")
 
 
-def _leave_the_terminal(log: Path, *, keep: int) -> None:
+def _daemonize(log: Path, *, keep: int) -> None:
     """A session of its own, output to the log, and nothing held open that a caller may wait to see closed."""
     os.setsid()
-    said = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
-    nothing = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
-    for number, place in enumerate((nothing, said, said)):
+    log_fd = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+    devnull = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+    for number, place in enumerate((devnull, log_fd, log_fd)):
         os.dup2(place, number)
     os.closerange(3, keep)
     os.closerange(keep + 1, os.sysconf("SC_OPEN_MAX"))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from shoal.cli.manifest_files import Unreadable, beside, files_argument, read, set_option
+from shoal.cli.manifest_files import UnreadableFile, files_argument, job_file, read, set_option
 
 
 @click.command("validate")
@@ -27,22 +27,22 @@ def command(files: tuple[Path, ...], changes: tuple[str, ...], strict: bool, fil
     images are the same as `shoal run` and `shoal submit` print. Ends with 0 where
     there are no mistakes, with 1 otherwise.
     """
-    from shoal.cli.offline_validation import judge, judge_room, told, without_command
+    from shoal.cli.offline_validation import format_result, make_machinery, validate, without_command
     from shoal.cli.project import images_without_entry, load_config
 
-    machinery = judge_room()
-    images = replace(load_config(file, beside(files)).images, again="submit the job")
-    is_good = not (strict and images.absent())
+    machinery = make_machinery()
+    images = replace(load_config(file, job_file(files)).images, retry_hint="submit the job")
+    is_good = not (strict and images.missing_paths())
     for found in read(files, changes):
-        if isinstance(found, Unreadable):
+        if isinstance(found, UnreadableFile):
             click.echo(found.why)
             is_good = False
             continue
-        verdict = judge(machinery, found)
+        verdict = validate(machinery, found)
         if not verdict.mistakes:
             verdict = verdict.with_warnings(
                 [*without_command(found.obj, images), *images_without_entry(found.obj, images)]
             )
-        click.echo("\n".join(told(found, verdict)))
+        click.echo("\n".join(format_result(found, verdict)))
         is_good = is_good and not verdict.mistakes and not (strict and verdict.warnings)
     raise SystemExit(0 if is_good else 1)

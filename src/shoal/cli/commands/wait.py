@@ -12,7 +12,7 @@ from shoal.cli.context import Choice, cluster_options, with_cluster
 from shoal.cli.job_lookup import job_argument
 
 if TYPE_CHECKING:
-    from shoal.cli.job_lookup import Found
+    from shoal.cli.job_lookup import FoundJob
     from shoal.cluster.client import Cluster
     from shoal.cluster.kubernetes import KubernetesCluster
 
@@ -33,44 +33,44 @@ def command(choice: Choice, name: str, goal: str, timeout: float | None) -> None
     can have that code, else 1), with 1 where the goal cannot be reached any more, and with 124 when time is up. A
     Volcano Job that was aborted counts as ended until somebody resumes it.
     """
-    from shoal.cli.job_lookup import NoSuchJob, job_named
+    from shoal.cli.job_lookup import JobNotFound, find_job
     from shoal.cli.job_table import exit_code_of
 
     async def work(cluster: KubernetesCluster, namespace: str) -> tuple[str, int]:
         try:
-            job = await job_named(cluster, name, namespace)
-        except NoSuchJob:
+            job = await find_job(cluster, name, namespace)
+        except JobNotFound:
             if goal != "deleted":
                 raise
             return f"There is no job {name} in namespace {namespace}: it is gone.", 0
         try:
             async with asyncio.timeout(timeout):
-                found = await reached(cluster, job, goal)
+                found = await wait_for_goal(cluster, job, goal)
         except TimeoutError:
             return f"{job} is not {goal} after {timeout:g} s.", TIMED_OUT
         if found is None:
             return f"{job} is gone.", 0 if goal == "deleted" else 1
         code = exit_code_of(found.state) if goal == "completed" else int(found.state.is_ended)
-        return told(found), code
+        return describe_result(found), code
 
     sentence, code = with_cluster(choice, work)
     click.echo(sentence)
     raise SystemExit(code)
 
 
-async def reached(cluster: Cluster, job: Found, goal: str) -> Found | None:
+async def wait_for_goal(cluster: Cluster, job: FoundJob, goal: str) -> FoundJob | None:
     """The job at its goal, or where it cannot come to it by itself; None for one that is gone."""
-    from shoal.cli.job_actions import is_going_on
+    from shoal.cli.job_actions import is_resuming
     from shoal.cli.wait_for import until
 
     while True:
-        found = await until(cluster, job, _is_at(goal))
-        if found is None or not is_aborted(found) or not await is_going_on(cluster, found):
+        found = await until(cluster, job, _reaches(goal))
+        if found is None or not is_aborted(found) or not await is_resuming(cluster, found):
             return found
         await until(cluster, job, lambda seen: seen is None or not is_aborted(seen))
 
 
-def is_aborted(found: Found) -> bool:
+def is_aborted(found: FoundJob) -> bool:
     """Held with a verdict, and at rest; a job whose file asks for a pause has no verdict, and is waited for."""
     from shoal.engine import Stage
 
@@ -78,31 +78,33 @@ def is_aborted(found: Found) -> bool:
     return state.is_held and state.run.outcome is not None and state.run.stage is Stage.OVER
 
 
-def told(found: Found) -> str:
+def describe_result(found: FoundJob) -> str:
     """How the job stands; of one that failed or is held, also why, and what can be done."""
-    from shoal.cli.describe_page import resumed
-    from shoal.cli.job_table import job_word
+    from shoal.cli.describe_page import resume_hint
+    from shoal.cli.job_table import job_status
     from shoal.cli.reasons import why_ended
 
-    state, word = found.state, job_word(found.state)
-    verb = "is" if not state.is_ended else "was" if word == "stopped" else "has"
+    state, status = found.state, job_status(found.state)
+    verb = "is" if not state.is_ended else "was" if status == "stopped" else "has"
     outcome = state.run.outcome
-    is_told = word in ("failed", "held") or (word == "stopped" and outcome is not None and outcome.trigger is not None)
-    why = f": {why_ended(state, outcome)}" if is_told and outcome is not None else ""
-    way_out = f" {resumed(found)}." if word == "held" else ""
-    return f"{found} {verb} {word}{why}.{way_out}"
+    has_reason = status in ("failed", "held") or (
+        status == "stopped" and outcome is not None and outcome.trigger is not None
+    )
+    why = f": {why_ended(state, outcome)}" if has_reason and outcome is not None else ""
+    hint = f" {resume_hint(found)}." if status == "held" else ""
+    return f"{found} {verb} {status}{why}.{hint}"
 
 
-def _is_at(goal: str) -> Callable[[Found | None], bool]:
-    from shoal.cli.job_table import job_word
+def _reaches(goal: str) -> Callable[[FoundJob | None], bool]:
+    from shoal.cli.job_table import job_status
 
-    def is_so(found: Found | None) -> bool:
+    def condition(found: FoundJob | None) -> bool:
         if found is None:
             return True
         if goal == "deleted":
             return False
-        if goal == "running" and job_word(found.state) == "running":
+        if goal == "running" and job_status(found.state) == "running":
             return True
         return found.state.is_ended or (goal == "completed" and is_aborted(found))
 
-    return is_so
+    return condition

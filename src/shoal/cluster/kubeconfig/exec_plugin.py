@@ -58,8 +58,8 @@ class ExecPlugin:
         env = {entry.text("name"): entry.text("value") for entry in entry.items("env")}
         cluster_info = _cluster_info(cluster, url) if entry.flag("provideClusterInfo") else None
         return cls(
-            command, tuple(entry.strings("args")), env, version, _interactive_mode(entry, version), f"{entry.path} of {entry.file}",
-            entry.text("installHint").strip(), cluster_info,
+            command, tuple(entry.strings("args")), env, version, _interactive_mode(entry, version),
+            f"{entry.path} of {entry.file}", entry.text("installHint").strip(), cluster_info,
         )  # fmt: skip
 
     def run(self, *, has_terminal: bool) -> Mapping[str, Any]:

@@ -65,8 +65,8 @@ async def require_supported(transport: Transport) -> Version | None:
     if not version.is_supported:
         oldest = ".".join(map(str, OLDEST_SUPPORTED))
         raise Unreachable(
-            f"{transport.connection.url} is Kubernetes {version.text}, which is too old: Shoal needs {oldest} or newer. "
-            f"Update the cluster"
+            f"{transport.connection.url} is Kubernetes {version.text}, which is too old: Shoal needs {oldest} or "
+            f"newer. Update the cluster"
         )
     return version
 

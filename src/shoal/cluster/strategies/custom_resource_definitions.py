@@ -87,7 +87,8 @@ def _names_in_use(core: Core, resource: str, group: str) -> tuple[set[str], set[
 
 
 STRATEGY = Strategy(
-    Generation.SPEC, unconditional_update=False, status_writes_metadata=False, prepare_for_create=prepare_for_create, prepare_for_update=prepare_for_update,
+    Generation.SPEC, unconditional_update=False, status_writes_metadata=False,
+    prepare_for_create=prepare_for_create, prepare_for_update=prepare_for_update,
 )  # fmt: skip
 CUSTOM = Strategy(Generation.ALL_BUT_METADATA, unconditional_update=False, status_writes_metadata=False)
 CUSTOM_WITH_STATUS = Strategy(Generation.CONTENT, unconditional_update=False, status_writes_metadata=False)

@@ -166,5 +166,6 @@ def kueue(scheduler: str = "", version: str = "") -> Backend:
     return Backend(
         "kueue", scheduler, workload(spoken), spec, gang_status, join,
         opens_when=Opens.ADMITTED, replaces_annotation=TAKES_OVER, evicts=True, group_annotations={ELASTIC_JOB: "true"},
-        cluster_lookups=_cluster_lookups(spoken), acknowledge_pods=acknowledge_pods, rejection_reason=rejection_reason, unsupported_fields=unsupported_fields,
+        cluster_lookups=_cluster_lookups(spoken), acknowledge_pods=acknowledge_pods,
+        rejection_reason=rejection_reason, unsupported_fields=unsupported_fields,
     )  # fmt: skip

@@ -26,7 +26,7 @@ from shoal.dialects.framework.barrier import (
     progress,
 )
 from shoal.kube.objects import Obj
-from shoal.launch.framework_barrier.framework_client import NotThere, ReadFailed
+from shoal.launch.framework_barrier.framework_client import FrameworkNotFound, ReadFailed
 
 LAST_READ_SECONDS = 1.0  # for the look when time is up; all the others end before that
 
@@ -38,7 +38,7 @@ class Reader(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class BarrierResult:
     """The exit code, the sentence for it, and the Framework where it is passed."""
 
     code: int
@@ -52,26 +52,26 @@ def wait(
     interval_seconds: float,
     timeout_seconds: float,
     now: Callable[[], float] = time.monotonic,
-    say: Callable[[str], None] = lambda _: None,
-) -> Verdict:
+    report: Callable[[str], None] = lambda _: None,
+) -> BarrierResult:
     """Until every task has an address, or as long as it may take."""
-    until = now() + timeout_seconds
-    said = ""
+    deadline = now() + timeout_seconds
+    last_sentence = ""
     while True:
         framework, problem = None, ""
         try:
-            framework = reader.read(max(until - now(), LAST_READ_SECONDS))
-        except NotThere as hopeless:
-            return Verdict(HOPELESS, f"{hopeless}; a barrier runs in the pods of a Framework that exists")
+            framework = reader.read(max(deadline - now(), LAST_READ_SECONDS))
+        except FrameworkNotFound as hopeless:
+            return BarrierResult(HOPELESS, f"{hopeless}; a barrier runs in the pods of a Framework that exists")
         except ReadFailed as failed:
             problem = str(failed)
         sentence = problem or str(progress(framework or {}))
-        if sentence != said:
-            say(sentence)
-            said = sentence
+        if sentence != last_sentence:
+            report(sentence)
+            last_sentence = sentence
         if framework is not None and progress(framework).is_passed:
             return _passed(framework)
-        left = until - now()
+        left = deadline - now()
         if left <= 0:
             return _timed_out(sentence, timeout_seconds, failed=bool(problem))
         for changed in reader.changes(framework, min(interval_seconds, left)):
@@ -79,25 +79,25 @@ def wait(
                 return _passed(changed)
 
 
-def _passed(framework: Obj) -> Verdict:
-    return Verdict(PASSED, f"passed: {progress(framework)}", framework)
+def _passed(framework: Obj) -> BarrierResult:
+    return BarrierResult(PASSED, f"passed: {progress(framework)}", framework)
 
 
-def _timed_out(sentence: str, timeout_seconds: float, *, failed: bool) -> Verdict:
+def _timed_out(sentence: str, timeout_seconds: float, *, failed: bool) -> BarrierResult:
     if failed:
-        return Verdict(FAILED, f"gave up after {timeout_seconds:g} s: {sentence}")
-    return Verdict(TIMED_OUT, f"timed out after {timeout_seconds:g} s: {sentence}")
+        return BarrierResult(FAILED, f"gave up after {timeout_seconds:g} s: {sentence}")
+    return BarrierResult(TIMED_OUT, f"timed out after {timeout_seconds:g} s: {sentence}")
 
 
-def leave_files(framework: Obj, *folders: Path) -> None:
+def write_files(framework: Obj, *folders: Path) -> None:
     """framework.json and injector.sh, whole or not at all, in every folder."""
     for folder in folders:
         folder.mkdir(parents=True, exist_ok=True)
-        _leave(folder / FRAMEWORK_FILE, framework_json(framework), mode=0o644)
-        _leave(folder / INJECTOR_FILE, injector(framework), mode=0o755)
+        _write_file(folder / FRAMEWORK_FILE, framework_json(framework), mode=0o644)
+        _write_file(folder / INJECTOR_FILE, injector(framework), mode=0o755)
 
 
-def _leave(path: Path, text: str, *, mode: int) -> None:
+def _write_file(path: Path, text: str, *, mode: int) -> None:
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     with os.fdopen(handle, "w") as file:
         os.fchmod(handle, mode)

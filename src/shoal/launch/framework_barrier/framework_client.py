@@ -21,10 +21,10 @@ from shoal.kube.objects import Obj
 from shoal.launch.framework_barrier.connection import ConnectionConfig
 
 _REQUEST_SECONDS = 30
-_LEAST_SECONDS = 0.001  # a socket with no time at all would not wait but fail
+_MIN_SECONDS = 0.001  # a socket with no time at all would not wait but fail
 
 
-class NotThere(Exception):
+class FrameworkNotFound(Exception):
     """The server has no such Framework."""
 
 
@@ -44,7 +44,7 @@ class FrameworkReader:
             with _closing(self._request(self._path(), seconds=min(seconds, _REQUEST_SECONDS))) as answer:
                 body = answer.read()
                 if answer.status == 404:
-                    raise NotThere(f"there is no Framework {self.namespace}/{self.name}")
+                    raise FrameworkNotFound(f"there is no Framework {self.namespace}/{self.name}")
                 if answer.status != 200:
                     raise ReadFailed(f"the API server answered {answer.status}: {_message(body)}")
                 framework: Obj = json.loads(body)
@@ -57,18 +57,18 @@ class FrameworkReader:
 
         Ends early where reading again is worth it: after a deletion, or when a watch that told something breaks.
         """
-        until = time.monotonic() + seconds
-        heard = False
+        deadline = time.monotonic() + seconds
+        had_event = False
         if framework is not None:
             # Where it breaks, the next read will say what is wrong, if anything still is.
             with suppress(OSError, http.client.HTTPException, ValueError):
                 for changed in self._watched(framework, seconds):
-                    heard = True
+                    had_event = True
                     if changed is None:
                         return
                     yield changed
-        if not heard:
-            threading.Event().wait(max(until - time.monotonic(), 0))
+        if not had_event:
+            threading.Event().wait(max(deadline - time.monotonic(), 0))
 
     def _watched(self, framework: Obj, seconds: float) -> Iterator[Obj | None]:
         """Every change; None: it was deleted. Raises ValueError where the server refuses or breaks off."""
@@ -97,14 +97,14 @@ class FrameworkReader:
             )
         else:
             line = http.client.HTTPConnection(parts.netloc, timeout=seconds)
-        until = time.monotonic() + seconds
+        deadline = time.monotonic() + seconds
         try:
             line.connect()
-            _hurry(line.sock, until)
+            _set_deadline(line.sock, deadline)
             line.request("GET", parts.path.rstrip("/") + path, headers=dict(shown.headers))
-            talk = line.sock
+            sock = line.sock
             answer = line.getresponse()
-            _hurry(talk, until)
+            _set_deadline(sock, deadline)
             return line, answer
         except BaseException:
             line.close()
@@ -117,9 +117,9 @@ class FrameworkReader:
         return f"{self._collection()}/{self.name}"
 
 
-def _hurry(talk: socket.socket, until: float) -> None:
+def _set_deadline(sock: socket.socket, deadline: float) -> None:
     """Let the next step take no longer than until then."""
-    talk.settimeout(max(until - time.monotonic(), _LEAST_SECONDS))
+    sock.settimeout(max(deadline - time.monotonic(), _MIN_SECONDS))
 
 
 class _closing:  # noqa: N801 - reads as the standard library's own
@@ -138,7 +138,7 @@ class _closing:  # noqa: N801 - reads as the standard library's own
 
 def _message(body: bytes) -> str:
     try:
-        said = json.loads(body).get("message")
+        message = json.loads(body).get("message")
     except (ValueError, AttributeError):
-        said = None
-    return str(said) if said else body[:200].decode(errors="replace")
+        message = None
+    return str(message) if message else body[:200].decode(errors="replace")

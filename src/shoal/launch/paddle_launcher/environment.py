@@ -14,7 +14,7 @@ class EnvironmentInvalid(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Orders:
+class LauncherConfig:
     """Who this process is, whom it waits for, and what it becomes."""
 
     job: str
@@ -25,7 +25,7 @@ class Orders:
     trainers: int
     port: int  # of the first server; the next one has the next
     entry: str  # a command line for the shell
-    most_failed: int = 1  # trainers that may have failed when another one starts
+    max_failed: int = 1  # trainers that may have failed when another one starts
 
     @property
     def server_label(self) -> str:
@@ -40,13 +40,13 @@ class Orders:
         return self.server_label if self.role == PSERVER else self.trainer_label
 
     @property
-    def awaited(self) -> tuple[tuple[str, int], ...]:
+    def required_peers(self) -> tuple[tuple[str, int], ...]:
         """Labels of those it waits for, and how many. A server waits for no trainer: they come later, or never."""
         servers = (self.server_label, self.servers)
         return (servers,) if self.role == PSERVER else (servers, (self.trainer_label, self.trainers))
 
 
-def read(variables: Mapping[str, str]) -> Orders:
+def read(variables: Mapping[str, str]) -> LauncherConfig:
     mistakes: list[str] = []
     role = variables.get("TRAINING_ROLE") or variables.get("PADDLE_TRAINING_ROLE") or ""
     if role not in (PSERVER, TRAINER):
@@ -61,7 +61,7 @@ def read(variables: Mapping[str, str]) -> Orders:
     port = _number(variables, "PADDLE_PORT", mistakes)
     if mistakes:
         raise EnvironmentInvalid("\n".join(mistakes))
-    return Orders(job, role, pod, variables.get("NAMESPACE") or "", servers, trainers, port, entry)
+    return LauncherConfig(job, role, pod, variables.get("NAMESPACE") or "", servers, trainers, port, entry)
 
 
 def _text(variables: Mapping[str, str], name: str, why: str, mistakes: list[str]) -> str:

@@ -14,44 +14,48 @@ from typing import Any
 from shoal.cluster.client import Cluster
 from shoal.cluster.informer import Informer
 from shoal.kube.kinds import POD
-from shoal.launch.paddle_launcher.environment import Orders
-from shoal.launch.paddle_launcher.peers import gathered, settings
+from shoal.launch.paddle_launcher.environment import LauncherConfig
+from shoal.launch.paddle_launcher.peers import peer_status, training_env
 
 _REFUSALS = (401, 403)  # asking again is of no use
 
 
-async def wait(cluster: Cluster, orders: Orders, namespace: str, say: Callable[[str], None]) -> dict[str, str]:
+async def wait(
+    cluster: Cluster, config: LauncherConfig, namespace: str, report: Callable[[str], None]
+) -> dict[str, str]:
     """What the program is told, once everybody is there. Raises TooManyFailed, and ApiError where we may not look."""
     changed = asyncio.Event()
-    copy = Informer(cluster, POD, namespace, on_change=lambda _: changed.set(), fatal_codes=_REFUSALS)
-    hearing = asyncio.create_task(copy.run())
+    informer = Informer(cluster, POD, namespace, on_change=lambda _: changed.set(), fatal_codes=_REFUSALS)
+    watching = asyncio.create_task(informer.run())
     try:
-        await _first(copy.synced.wait(), hearing)
-        for label, wanted in orders.awaited:
-            say(f"label selector: {label}, desired: {wanted}")
-        said = None
+        await _wait_first(informer.synced.wait(), watching)
+        for label, wanted in config.required_peers:
+            report(f"label selector: {label}, desired: {wanted}")
+        last_status = None
         while True:
-            found = gathered(orders, copy.objects.values())
-            if found != said:
-                said = found
+            found = peer_status(config, informer.objects.values())
+            if found != last_status:
+                last_status = found
                 for label, there, wanted in found.counts:
-                    say(f"{label}: {there} of {wanted} are there")
+                    report(f"{label}: {there} of {wanted} are there")
                 if found.ended and not found.is_complete:
-                    say(f"ended and waited for no more: {', '.join(found.ended)}; others have to come in their place")
+                    report(
+                        f"ended and waited for no more: {', '.join(found.ended)}; others have to come in their place"
+                    )
             if found.is_complete:
                 with suppress(LookupError):  # others run; that this pod does too is told in a moment
-                    return settings(orders, copy.objects.values())
-            await _first(changed.wait(), hearing)
+                    return training_env(config, informer.objects.values())
+            await _wait_first(changed.wait(), watching)
             changed.clear()
     finally:
-        hearing.cancel()
-        await asyncio.gather(hearing, return_exceptions=True)
+        watching.cancel()
+        await asyncio.gather(watching, return_exceptions=True)
 
 
-async def _first(news: Coroutine[Any, Any, object], hearing: asyncio.Task[None]) -> None:
+async def _wait_first(event: Coroutine[Any, Any, object], watching: asyncio.Task[None]) -> None:
     """Wait for news, or for the end of hearing, which then says why."""
-    task = asyncio.create_task(news)
-    await asyncio.wait((task, hearing), return_when=asyncio.FIRST_COMPLETED)
+    task = asyncio.create_task(event)
+    await asyncio.wait((task, watching), return_when=asyncio.FIRST_COMPLETED)
     if not task.done():
         task.cancel()
-        await hearing
+        await watching

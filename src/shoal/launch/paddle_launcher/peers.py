@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from shoal.kube.objects import Obj, is_terminating, labels_of, name_of
-from shoal.launch.paddle_launcher.environment import PSERVER, Orders
+from shoal.launch.paddle_launcher.environment import PSERVER, LauncherConfig
 
 
 class TooManyFailed(Exception):
@@ -21,7 +21,7 @@ class TooManyFailed(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Gathering:
+class PeerStatus:
     """What is there of those that are awaited: a line per label that changed is worth saying."""
 
     counts: tuple[tuple[str, int, int], ...]  # label, there, wanted
@@ -32,68 +32,68 @@ class Gathering:
         return all(there >= wanted for _, there, wanted in self.counts)
 
 
-def gathered(orders: Orders, pods: Iterable[Obj]) -> Gathering:
+def peer_status(config: LauncherConfig, pods: Iterable[Obj]) -> PeerStatus:
     """Raises TooManyFailed as soon as that is seen: those who failed may never come to be counted."""
     known = list(pods)
-    _refuse_failed(orders, known)
-    there = {orders.server_label: servers(orders, known), orders.trainer_label: trainers(orders, known)}
-    counts = tuple((label, len(there[label]), wanted) for label, wanted in orders.awaited)
-    lost = {orders.server_label: ("Succeeded", "Failed"), orders.trainer_label: ("Failed",)}
-    ended = [name_of(pod) for label, _ in orders.awaited for pod in _in_order(known, label, *lost[label])]
-    return Gathering(counts, tuple(ended))
+    _check_failed(config, known)
+    there = {config.server_label: servers(config, known), config.trainer_label: trainers(config, known)}
+    counts = tuple((label, len(there[label]), wanted) for label, wanted in config.required_peers)
+    lost = {config.server_label: ("Succeeded", "Failed"), config.trainer_label: ("Failed",)}
+    ended = [name_of(pod) for label, _ in config.required_peers for pod in _sorted_pods(known, label, *lost[label])]
+    return PeerStatus(counts, tuple(ended))
 
 
-def servers(orders: Orders, pods: Iterable[Obj]) -> list[Obj]:
+def servers(config: LauncherConfig, pods: Iterable[Obj]) -> list[Obj]:
     """Those that run, in the order everybody agrees on."""
-    return _in_order(pods, orders.server_label, "Running")
+    return _sorted_pods(pods, config.server_label, "Running")
 
 
-def trainers(orders: Orders, pods: Iterable[Obj]) -> list[Obj]:
+def trainers(config: LauncherConfig, pods: Iterable[Obj]) -> list[Obj]:
     """Those that run or have done so to a good end, in the order everybody agrees on."""
-    return _in_order(pods, orders.trainer_label, "Running", "Succeeded")
+    return _sorted_pods(pods, config.trainer_label, "Running", "Succeeded")
 
 
-def _in_order(pods: Iterable[Obj], label: str, *phases: str) -> list[Obj]:
-    found = [pod for pod in pods if _wears(pod, label) and _stays_in(pod, *phases)]
+def _sorted_pods(pods: Iterable[Obj], label: str, *phases: str) -> list[Obj]:
+    found = [pod for pod in pods if _has_label(pod, label) and _is_in_phase(pod, *phases)]
     return sorted(found, key=name_of)
 
 
-def settings(orders: Orders, pods: Iterable[Obj]) -> dict[str, str]:
+def training_env(config: LauncherConfig, pods: Iterable[Obj]) -> dict[str, str]:
     """The variables of the program. Raises TooManyFailed, and LookupError where this pod itself is not there yet."""
     known = list(pods)
-    _refuse_failed(orders, known)
-    serving, training = servers(orders, known), trainers(orders, known)
-    own = [name_of(pod) for pod in (serving if orders.role == PSERVER else training)]
-    if orders.pod not in own:
-        raise LookupError(orders.pod)
-    place = own.index(orders.pod)
-    endpoints = [f"{_address(pod)}:{orders.port + number}" for number, pod in enumerate(serving[: orders.servers])]
-    made = {
+    _check_failed(config, known)
+    serving, training = servers(config, known), trainers(config, known)
+    own = [name_of(pod) for pod in (serving if config.role == PSERVER else training)]
+    if config.pod not in own:
+        raise LookupError(config.pod)
+    position = own.index(config.pod)
+    endpoints = [f"{_address(pod)}:{config.port + number}" for number, pod in enumerate(serving[: config.servers])]
+    env = {
         "PADDLE_PSERVERS": ",".join(endpoints),
         "PADDLE_PSERVERS_IP_PORT_LIST": ",".join(endpoints),
         "PADDLE_TRAINER_IPS": ",".join(_address(pod) for pod in training),
-        "PADDLE_TRAINER_ID": str(place),
-        "PADDLE_PSERVER_ID": str(place),
-        "TRAINING_ROLE": orders.role,
+        "PADDLE_TRAINER_ID": str(position),
+        "PADDLE_PSERVER_ID": str(position),
+        "TRAINING_ROLE": config.role,
     }
-    if orders.role == PSERVER:
-        made["PADDLE_PORT"] = str(orders.port + place)
-        made["POD_IP"] = _address(serving[place])
-    return made
+    if config.role == PSERVER:
+        env["PADDLE_PORT"] = str(config.port + position)
+        env["POD_IP"] = _address(serving[position])
+    return env
 
 
-def _refuse_failed(orders: Orders, pods: Iterable[Obj]) -> None:
-    failed = sum(_wears(pod, orders.trainer_label) and _stays_in(pod, "Failed") for pod in pods)
-    if orders.role != PSERVER and failed > orders.most_failed:
-        raise TooManyFailed(f"{failed} trainers of {orders.job} have failed, {orders.most_failed} may: not starting")
+def _check_failed(config: LauncherConfig, pods: Iterable[Obj]) -> None:
+    failed = sum(_has_label(pod, config.trainer_label) and _is_in_phase(pod, "Failed") for pod in pods)
+    if config.role != PSERVER and failed > config.max_failed:
+        raise TooManyFailed(f"{failed} trainers of {config.job} have failed, {config.max_failed} may: not starting")
 
 
-def _wears(pod: Obj, label: str) -> bool:
+def _has_label(pod: Obj, label: str) -> bool:
     key, _, value = label.partition("=")
     return labels_of(pod).get(key) == value
 
 
-def _stays_in(pod: Obj, *phases: str) -> bool:
+def _is_in_phase(pod: Obj, *phases: str) -> bool:
     """Whoever was told to go belongs to a run that is over, and counts for nothing."""
     return not is_terminating(pod) and (pod.get("status") or {}).get("phase") in phases
 

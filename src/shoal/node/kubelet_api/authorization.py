@@ -24,12 +24,12 @@ log = Logger(__name__)
 
 TOKEN_REVIEW = Kind("authentication.k8s.io", "v1", "TokenReview", "tokenreviews", namespaced=False)
 ACCESS_REVIEW = Kind("authorization.k8s.io", "v1", "SubjectAccessReview", "subjectaccessreviews", namespaced=False)
-AUTHORITIES = ("kube-system", "extension-apiserver-authentication")
-YES_SECONDS, NO_SECONDS = 300.0, 10.0
-MOST_REMEMBERED = 1000
+CLIENT_CA_CONFIG_MAP = ("kube-system", "extension-apiserver-authentication")
+ALLOWED_TTL_SECONDS, DENIED_TTL_SECONDS = 300.0, 10.0
+MAX_CACHED = 1000
 
 
-class Unknown(Exception):
+class Unauthenticated(Exception):
     """The caller shows nothing that the cluster knows him by."""
 
 
@@ -44,24 +44,24 @@ class Caller:
     uid: str = ""
 
 
-class Callers:
-    """`admit` whoever may; `trust` is told of the authorities for client certificates as the cluster names them."""
+class CallerAuthorizer:
+    """`authorize` whoever may; `trust` is told of the authorities for client certificates as the cluster names them."""
 
     def __init__(self, cluster: Cluster, node: str, *, now: Callable[[], float] = time.monotonic) -> None:
         self._cluster = cluster
         self._node = node
         self._now = now
-        self._answers: dict[tuple[Caller, str], tuple[bool, float]] = {}
+        self._decisions: dict[tuple[Caller, str], tuple[bool, float]] = {}
 
-    async def admit(self, certificate: Mapping[str, Any] | None, token: str, *, verb: str) -> Caller:
-        caller = holder_of(certificate) if certificate else await self._owner_of(token)
+    async def authorize(self, certificate: Mapping[str, Any] | None, token: str, *, verb: str) -> Caller:
+        caller = caller_from_certificate(certificate) if certificate else await self._review_token(token)
         if caller is None:
-            raise Unknown("show a client certificate of the cluster, or a token of it")
-        if not await self._may(caller, verb):
+            raise Unauthenticated("show a client certificate of the cluster, or a token of it")
+        if not await self._is_allowed(caller, verb):
             raise Forbidden(f"{caller.name} may not {verb} nodes/proxy of {self._node}; a ClusterRole can allow it")
         return caller
 
-    async def _owner_of(self, token: str) -> Caller | None:
+    async def _review_token(self, token: str) -> Caller | None:
         if not token:
             return None
         review = {"apiVersion": TOKEN_REVIEW.api_version, "kind": TOKEN_REVIEW.kind, "spec": {"token": token}}
@@ -71,15 +71,18 @@ class Callers:
             return None
         return Caller(user["username"], tuple(user.get("groups") or ()), user.get("uid") or "")
 
-    async def _may(self, caller: Caller, verb: str) -> bool:
-        known = self._answers.get((caller, verb))
+    async def _is_allowed(self, caller: Caller, verb: str) -> bool:
+        known = self._decisions.get((caller, verb))
         if known is not None and self._now() < known[1]:
             return known[0]
-        answer = await self._cluster.create(ACCESS_REVIEW, access_review(caller, verb, self._node))
-        allowed = bool((answer.get("status") or {}).get("allowed"))
-        if len(self._answers) >= MOST_REMEMBERED:
-            self._answers.clear()
-        self._answers[(caller, verb)] = (allowed, self._now() + (YES_SECONDS if allowed else NO_SECONDS))
+        review = await self._cluster.create(ACCESS_REVIEW, access_review(caller, verb, self._node))
+        allowed = bool((review.get("status") or {}).get("allowed"))
+        if len(self._decisions) >= MAX_CACHED:
+            self._decisions.clear()
+        self._decisions[(caller, verb)] = (
+            allowed,
+            self._now() + (ALLOWED_TTL_SECONDS if allowed else DENIED_TTL_SECONDS),
+        )
         return allowed
 
 
@@ -91,7 +94,7 @@ def access_review(caller: Caller, verb: str, node: str) -> Obj:
     return {"apiVersion": ACCESS_REVIEW.api_version, "kind": ACCESS_REVIEW.kind, "spec": spec}
 
 
-def holder_of(certificate: Mapping[str, Any]) -> Caller | None:
+def caller_from_certificate(certificate: Mapping[str, Any]) -> Caller | None:
     """The subject of a certificate that TLS has verified: its common name is the user, organizations are groups."""
     parts = [pair for group in certificate.get("subject") or () for pair in group]
     name = next((value for kind, value in parts if kind == "commonName"), "")
@@ -99,28 +102,28 @@ def holder_of(certificate: Mapping[str, Any]) -> Caller | None:
     return Caller(name, (*groups, "system:authenticated")) if name else None
 
 
-class Authorities:
+class ClientCaWatcher:
     """Keeps a TLS context trusting whom the cluster trusts to sign client certificates.
 
     Run `run` beside the server. An authority that the cluster drops is trusted here until the next start.
     """
 
     def __init__(self, cluster: Cluster, context: ssl.SSLContext) -> None:
-        namespace, name = AUTHORITIES
+        namespace, name = CLIENT_CA_CONFIG_MAP
         self._context = context
         self._maps = Informer(
             cluster, CONFIG_MAP, namespace,
-            fields=f"metadata.name={name}", on_change=self._changed, trim=strip_managed_fields,
+            fields=f"metadata.name={name}", on_change=self._on_change, trim=strip_managed_fields,
         )  # fmt: skip
 
     @property
-    def known(self) -> asyncio.Event:
+    def synced(self) -> asyncio.Event:
         return self._maps.synced
 
     async def run(self) -> None:
         await self._maps.run()
 
-    def _changed(self, change: Change) -> None:
+    def _on_change(self, change: Change) -> None:
         bundle = ((change.new or {}).get("data") or {}).get("client-ca-file") or ""
         if not bundle:
             return
@@ -128,5 +131,5 @@ class Authorities:
             self._context.load_verify_locations(cadata=bundle)
             # Only now: without any authority every certificate would be refused, also next to a good token.
             self._context.verify_mode = ssl.CERT_OPTIONAL
-        except ssl.SSLError as odd:
-            log.warning("the cluster's authority for clients cannot be read", error=str(odd))
+        except ssl.SSLError as error:
+            log.warning("the cluster's authority for clients cannot be read", error=str(error))

@@ -23,7 +23,7 @@ from shoal.cluster.exec_streams import V4, V5, ExecSession
 from shoal.kube.errors import ApiError
 from shoal.kube.objects import Key, Obj
 from shoal.logs import Logger
-from shoal.node.kubelet_api.authorization import Callers, Forbidden, Unknown
+from shoal.node.kubelet_api.authorization import CallerAuthorizer, Forbidden, Unauthenticated
 
 log = Logger(__name__)
 
@@ -35,7 +35,7 @@ NO_SPDY = (
 STREAMS = {"stdin": "input", "stdout": "output", "stderr": "error"}
 
 
-class Node(NodeServices, Protocol):
+class NodeBackend(NodeServices, Protocol):
     def find(self, key: Key) -> Obj | None:
         """The pod of that name, where it is here."""
         ...
@@ -44,16 +44,16 @@ class Node(NodeServices, Protocol):
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-class Kubelet:
+class KubeletServer:
     """Answers while `served` on a socket that listens."""
 
-    def __init__(self, node: Node, callers: Callers) -> None:
+    def __init__(self, node: NodeBackend, authorizer: CallerAuthorizer) -> None:
         self._node = node
-        self._callers = callers
+        self._authorizer = authorizer
 
     @asynccontextmanager
     async def served(self, listener: socket.socket, *, tls: ssl.SSLContext) -> AsyncIterator[None]:
-        app = web.Application(middlewares=[self._answering])
+        app = web.Application(middlewares=[self._middleware])
         place = "{namespace}/{pod}/{container}"
         app.router.add_get("/healthz", self._health)
         app.router.add_get(f"/containerLogs/{place}", self._logs)
@@ -69,26 +69,28 @@ class Kubelet:
             await runner.cleanup()
 
     @web.middleware
-    async def _answering(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+    async def _middleware(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         try:
             if request.path != "/healthz":
-                await self._admit(request)
+                await self._authorize(request)
             return await handler(request)
-        except Unknown as unknown:
+        except Unauthenticated as unknown:
             return web.Response(status=401, text=f"{unknown}\n")
         except Forbidden as forbidden:
             return web.Response(status=403, text=f"{forbidden}\n")
         except ApiError as refused:
             return web.Response(status=refused.code, text=refused.message)
-        except (OutcomeUnknown, OSError) as broken:
-            log.warning("a request to this node failed", path=request.path, error=str(broken))
-            return web.Response(status=503, text=f"{broken}\n")
+        except (OutcomeUnknown, OSError) as error:
+            log.warning("a request to this node failed", path=request.path, error=str(error))
+            return web.Response(status=503, text=f"{error}\n")
 
-    async def _admit(self, request: web.Request) -> None:
-        shown = request.transport.get_extra_info("peercert") if request.transport else None
+    async def _authorize(self, request: web.Request) -> None:
+        certificate = request.transport.get_extra_info("peercert") if request.transport else None
         scheme, _, token = request.headers.get("Authorization", "").partition(" ")
         verb = "create" if request.path.startswith("/exec/") else "get"
-        await self._callers.admit(shown or None, token.strip() if scheme.lower() == "bearer" else "", verb=verb)
+        await self._authorizer.authorize(
+            certificate or None, token.strip() if scheme.lower() == "bearer" else "", verb=verb
+        )
 
     async def _health(self, _: web.Request) -> web.Response:
         return web.Response(text="ok")
@@ -107,8 +109,8 @@ class Kubelet:
         chunks = self._node.logs(pod, log_options(request.query, request.match_info["container"]))
         response = web.StreamResponse(headers={"Content-Type": "text/plain", "Transfer-Encoding": "chunked"})
         await response.prepare(request)  # a container may be silent for long; who asks knows that he is heard
-        async with aclosing(cast(Any, chunks)) as told:
-            async for chunk in told:
+        async with aclosing(cast(Any, chunks)) as log_stream:
+            async for chunk in log_stream:
                 await response.write(chunk)
         await response.write_eof()
         return response
@@ -116,46 +118,46 @@ class Kubelet:
     # Commands
 
     async def _exec(self, request: web.Request) -> web.StreamResponse:
-        pod, asked = self._pod(request), request.query
+        pod, query = self._pod(request), request.query
         if request.headers.get("Upgrade", "").lower() != "websocket":
             raise ApiError(400, "BadRequest", NO_SPDY)
-        tty = _is_set(asked, "tty")
-        command = ExecRequest(request.match_info["container"], tuple(asked.getall("command", [])), tty)
-        wanted = {ours for ours, theirs in STREAMS.items() if _is_set(asked, theirs) or _is_set(asked, ours)}
+        tty = _is_set(query, "tty")
+        command = ExecRequest(request.match_info["container"], tuple(query.getall("command", [])), tty)
+        wanted = {ours for ours, theirs in STREAMS.items() if _is_set(query, theirs) or _is_set(query, ours)}
         channel = web.WebSocketResponse(protocols=(V5, V4), compress=False, max_msg_size=1 << 25)
         await channel.prepare(request)
 
-        async def hear() -> bytes | None:
+        async def receive() -> bytes | None:
             message = await channel.receive()
             if message.type in (WSMsgType.BINARY, WSMsgType.TEXT):
                 return message.data if isinstance(message.data, bytes) else str(message.data).encode()
             return None
 
-        await ExecSession(hear, channel.send_bytes, wanted=wanted, tty=tty).run(self._node, pod, command)
+        await ExecSession(receive, channel.send_bytes, wanted=wanted, tty=tty).run(self._node, pod, command)
         await channel.close()
         return channel
 
 
-def log_options(asked: Any, container: str) -> LogOptions:
+def log_options(query: Any, container: str) -> LogOptions:
     """As the API server passes them on; it has checked them."""
     return LogOptions(
         container=container,
-        follow=_is_set(asked, "follow"),
-        previous=_is_set(asked, "previous"),
-        tail_lines=_number(asked, "tailLines"),
-        since_seconds=_number(asked, "sinceSeconds"),
-        since_time=asked.get("sinceTime") or None,
-        timestamps=_is_set(asked, "timestamps"),
-        limit_bytes=_number(asked, "limitBytes"),
+        follow=_is_set(query, "follow"),
+        previous=_is_set(query, "previous"),
+        tail_lines=_number(query, "tailLines"),
+        since_seconds=_number(query, "sinceSeconds"),
+        since_time=query.get("sinceTime") or None,
+        timestamps=_is_set(query, "timestamps"),
+        limit_bytes=_number(query, "limitBytes"),
     )
 
 
-def _is_set(asked: Any, name: str) -> bool:
-    return asked.get(name, "") in ("1", "true", "True")
+def _is_set(query: Any, name: str) -> bool:
+    return query.get(name, "") in ("1", "true", "True")
 
 
-def _number(asked: Any, name: str) -> int | None:
-    text = asked.get(name) or ""
+def _number(query: Any, name: str) -> int | None:
+    text = query.get(name) or ""
     try:
         return int(text) if text else None
     except ValueError:

@@ -23,7 +23,7 @@ _MIN_QUOTA_MICROSECONDS = 1000  # the kernel takes no less
 _TRIES = 100  # to make a group below one that another pod's last process removes at the same time
 
 
-class Place:
+class CgroupRoot:
     """Where groups may be made: the version of the interface, and the folder of each controller that can be had."""
 
     __slots__ = ("folders", "version")
@@ -47,19 +47,19 @@ class Limits:
         self.pids = pids
 
 
-class Group:
+class Cgroup:
     """The control group of one process: a folder per controller in version 1, a single one in version 2."""
 
-    def __init__(self, place: Place, cluster: str, pod: str, process: str, limits: Limits) -> None:
-        wanted = {MEMORY: limits.memory_bytes, CPU: limits.cpu_milli, PIDS: limits.pids}
+    def __init__(self, root: CgroupRoot, cluster: str, pod: str, process: str, limits: Limits) -> None:
+        limited = {MEMORY: limits.memory_bytes, CPU: limits.cpu_milli, PIDS: limits.pids}
         self._limits = limits
-        self._version = place.version
-        self._used = [name for name in CONTROLLERS if wanted[name] is not None and name in place.folders]
-        self._clusters = {name: f"{place.folders[name]}/{cluster}" for name in self._used}
+        self._version = root.version
+        self._used = [name for name in CONTROLLERS if limited[name] is not None and name in root.folders]
+        self._clusters = {name: f"{root.folders[name]}/{cluster}" for name in self._used}
         self._pods = {name: f"{self._clusters[name]}/{pod}" for name in self._used}
-        self._leaves = {name: f"{self._pods[name]}/{process}" for name in self._used if not self._is_of_pod(name)}
+        self._leaves = {name: f"{self._pods[name]}/{process}" for name in self._used if not self._is_pod_level(name)}
 
-    def _is_of_pod(self, controller: str) -> bool:
+    def _is_pod_level(self, controller: str) -> bool:
         """Version 1 counts processes in the pod's own group; version 2 wants all processes in leaves."""
         return controller == PIDS and self._version == 1
 
@@ -83,12 +83,12 @@ class Group:
     def _make(self) -> None:
         for name in self._used:
             os.makedirs(self._clusters[name], exist_ok=True)
-            self._hand_on(self._clusters[name], name)
+            self._enable_controller(self._clusters[name], name)
             os.makedirs(self._pods[name], exist_ok=True)
             if name == PIDS:
                 _write(f"{self._pods[name]}/pids.max", str(self._limits.pids))
             else:
-                self._hand_on(self._pods[name], name)
+                self._enable_controller(self._pods[name], name)
         for name, leaf in self._leaves.items():
             os.makedirs(leaf, exist_ok=True)
             if name == MEMORY:
@@ -96,18 +96,18 @@ class Group:
             elif name == CPU:
                 self._limit_cpu(leaf)
 
-    def _hand_on(self, folder: str, controller: str) -> None:
+    def _enable_controller(self, folder: str, controller: str) -> None:
         if self._version == 2:
             _write(f"{folder}/cgroup.subtree_control", f"+{controller}")
 
     def _limit_memory(self, leaf: str) -> None:
         if self._version == 2:
             _write(f"{leaf}/memory.max", str(self._limits.memory_bytes))
-            _write_if_there(f"{leaf}/memory.swap.max", "0")
-            _write_if_there(f"{leaf}/memory.oom.group", "1")
+            _write_if_exists(f"{leaf}/memory.swap.max", "0")
+            _write_if_exists(f"{leaf}/memory.oom.group", "1")
         else:
             _write(f"{leaf}/memory.limit_in_bytes", str(self._limits.memory_bytes))
-            _write_if_there(f"{leaf}/memory.memsw.limit_in_bytes", str(self._limits.memory_bytes))
+            _write_if_exists(f"{leaf}/memory.memsw.limit_in_bytes", str(self._limits.memory_bytes))
 
     def _limit_cpu(self, leaf: str) -> None:
         assert self._limits.cpu_milli is not None
@@ -133,7 +133,7 @@ class Group:
                 continue
         return []
 
-    def kills_for_memory(self) -> int:
+    def oom_kills(self) -> int:
         name = "memory.events" if self._version == 2 else "memory.oom_control"
         return _counter(f"{self._leaves[MEMORY]}/{name}", b"oom_kill") if self.limits_memory else 0
 
@@ -142,9 +142,9 @@ class Group:
         _remove(self._leaves.values())
 
 
-def remove_pod(place: Place, cluster: str, pod: str) -> None:
+def remove_pod(root: CgroupRoot, cluster: str, pod: str) -> None:
     """All groups of a pod, once its processes are gone."""
-    for top in set(place.folders.values()):
+    for top in set(root.folders.values()):
         folder = f"{top}/{cluster}/{pod}"
         try:
             leaves = [entry.path for entry in os.scandir(folder) if entry.is_dir(follow_symlinks=False)]
@@ -162,26 +162,26 @@ def _remove(folders: Any) -> None:
             continue
 
 
-def find() -> tuple[Place | None, dict[str, str]]:
+def find() -> tuple[CgroupRoot | None, dict[str, str]]:
     """Where groups may be made, and for each controller in words where or why not. Tries each out."""
     with open("/proc/self/cgroup", encoding="utf-8") as file:
         lines = [line.rstrip("\n").split(":", 2) for line in file]
     first = {name: path for _, names, path in lines for name in names.split(",") if name in CONTROLLERS}
     second = next((path for number, _, path in lines if number == "0"), None)
     version = 1 if MEMORY in first or second is None else 2
-    below = "" if version == 1 else _delegated(second or "")
+    below = "" if version == 1 else _find_delegated(second or "")
     folders: dict[str, str] = {}
-    words: dict[str, str] = {}
+    details: dict[str, str] = {}
     for name in CONTROLLERS:
-        folder, refused = _first_version(name, first.get(name)) if version == 1 else _second_version(name, below)
-        refused = refused or _try_out(Place(version, {name: folder}))
+        folder, refused = _find_v1(name, first.get(name)) if version == 1 else _find_v2(name, below)
+        refused = refused or _test_limits(CgroupRoot(version, {name: folder}))
         if not refused:
             folders[name] = folder
-        words[name] = refused or f"{name} control groups (version {version}) below {folder}"
-    return (Place(version, folders) if folders else None), words
+        details[name] = refused or f"{name} control groups (version {version}) below {folder}"
+    return (CgroupRoot(version, folders) if folders else None), details
 
 
-def _first_version(controller: str, path: str | None) -> tuple[str, str]:
+def _find_v1(controller: str, path: str | None) -> tuple[str, str]:
     """The folder, and why it cannot be used."""
     if path is None:
         return "", f"this machine has no {controller} control groups"
@@ -189,25 +189,27 @@ def _first_version(controller: str, path: str | None) -> tuple[str, str]:
     return folder, "" if _usable(folder) else f"{folder} is not writable for this user"
 
 
-def _second_version(controller: str, folder: str) -> tuple[str, str]:
+def _find_v2(controller: str, folder: str) -> tuple[str, str]:
     if not folder:
         return "", f"no control group above this process hands the {controller} controller on to this user"
-    return folder, "" if controller in _handed_on(folder) else f"{folder} does not hand the {controller} controller on"
+    return folder, "" if controller in _enabled_controllers(
+        folder
+    ) else f"{folder} does not hand the {controller} controller on"
 
 
-def _delegated(path: str) -> str:
+def _find_delegated(path: str) -> str:
     """The nearest folder that hands memory on, or where none does, any controller. One for all controllers: a process
     is in one group only."""
-    for wanted in ({MEMORY}, set(CONTROLLERS)):
+    for limited in ({MEMORY}, set(CONTROLLERS)):
         folder = f"{_ROOT}{path}".rstrip("/")
         while folder.startswith(_ROOT):
-            if wanted.intersection(_handed_on(folder)) and _usable(folder):
+            if limited.intersection(_enabled_controllers(folder)) and _usable(folder):
                 return folder
             folder = os.path.dirname(folder)
     return ""
 
 
-def _handed_on(folder: str) -> list[str]:
+def _enabled_controllers(folder: str) -> list[str]:
     try:
         with open(f"{folder}/cgroup.subtree_control", encoding="utf-8") as file:
             return file.read().split()
@@ -219,22 +221,22 @@ def _usable(folder: str) -> bool:
     return os.access(folder, os.W_OK) and os.access(f"{folder}/cgroup.procs", os.W_OK)
 
 
-def _try_out(place: Place) -> str:
+def _test_limits(root: CgroupRoot) -> str:
     """Why a limit cannot be set there; '' where it can."""
     limits = Limits(memory_bytes=1 << 30, cpu_milli=1000, pids=1000)
     cluster = f"shoal-trial-{os.getpid()}"
-    group = Group(place, cluster, "pod", "process", limits)
+    group = Cgroup(root, cluster, "pod", "process", limits)
     try:
         group.make()
     except OSError as refused:
         return f"{refused.filename}: {refused.strerror}"
     finally:
         group.remove()
-        remove_pod(place, cluster, "pod")
+        remove_pod(root, cluster, "pod")
     return ""
 
 
-def usual_pids_limit() -> int:
+def default_pids_limit() -> int:
     """A quarter of what the machine can hold, threads included: room for any training job, and an end for a pod that
     forks without end before the machine has none left."""
     return min(_number("/proc/sys/kernel/pid_max"), _number("/proc/sys/kernel/threads-max")) // 4
@@ -245,7 +247,7 @@ def _number(path: str) -> int:
         return int(file.read())
 
 
-def machine_kills_for_memory() -> int:
+def host_oom_kills() -> int:
     """How often the kernel has killed for memory since boot, anywhere on the machine."""
     return _counter("/proc/vmstat", b"oom_kill")
 
@@ -272,7 +274,7 @@ def _write(path: str, text: str) -> None:
         os.close(fd)
 
 
-def _write_if_there(path: str, text: str) -> None:
+def _write_if_exists(path: str, text: str) -> None:
     try:
         _write(path, text)
     except OSError:

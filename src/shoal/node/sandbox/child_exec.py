@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 NOT_EXECUTABLE, NOT_FOUND, NOT_PREPARED = 126, 127, 128
 
 
-class Failed(Exception):
+class ExecFailed(Exception):
     """Why the program never ran."""
 
     def __init__(self, code: int, message: str) -> None:
@@ -41,52 +41,54 @@ def run_process(
     report: int,
     mounts: list[dict[str, Any]] | None,
     scratch: str,
-    group: cgroups.Group | None,
+    group: cgroups.Cgroup | None,
 ) -> NoReturn:
     """Become a container's program. `mounts` None: this machine allows no private mounts."""
     try:
-        _leave_the_keeper(stdio)
+        _detach_from_shim(stdio)
         if group is not None:
             group.enter()
         _mount(process["mounts"], mounts, scratch, process["hidden"])
-        _become(process, stdio)
-        syscalls.die_with_parent(_KEEPER)
+        _drop_privileges(process, stdio)
+        syscalls.set_parent_death_signal(_SHIM_PID)
         _execute(process["argv"], process["env"], process["cwd"])
-    except Failed as failed:
-        _tell(report, failed.code, failed.message)
+    except ExecFailed as failed:
+        _write_report(report, failed.code, failed.message)
     except OSError as error:
-        _tell(report, NOT_PREPARED, f"{error.strerror}: {error.filename}" if error.filename else str(error.strerror))
+        _write_report(
+            report, NOT_PREPARED, f"{error.strerror}: {error.filename}" if error.filename else str(error.strerror)
+        )
     except BaseException as error:
-        _tell(report, NOT_PREPARED, f"{type(error).__name__}: {error}")
+        _write_report(report, NOT_PREPARED, f"{type(error).__name__}: {error}")
     finally:
         os._exit(NOT_PREPARED)
 
 
-def run_beside(
+def run_exec(
     process: dict[str, Any],
     argv: list[str],
     env: dict[str, str],
     *,
-    view: int,
+    mount_ns: int,
     stdio: tuple[int, int, int],
     tty: bool,
-    group: cgroups.Group | None,
+    group: cgroups.Cgroup | None,
 ) -> NoReturn:
-    """Become a command that sees the files of a running process: `view` is its mount namespace. Failures go to its
+    """Become a command that sees the files of a running process: `mount_ns` is its mount namespace. Failures go to its
     stderr, as a shell's would."""
     code = NOT_PREPARED
     try:
-        _leave_the_keeper(stdio)
+        _detach_from_shim(stdio)
         if group is not None:
             group.enter()
         if tty:
             fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-        if os.readlink(f"/proc/self/fd/{view}") != os.readlink("/proc/self/ns/mnt"):
-            syscalls.setns(view, syscalls.NEW_NS)
-        _become(process, stdio)
-        syscalls.die_with_parent(_KEEPER)
+        if os.readlink(f"/proc/self/fd/{mount_ns}") != os.readlink("/proc/self/ns/mnt"):
+            syscalls.setns(mount_ns, syscalls.NEW_NS)
+        _drop_privileges(process, stdio)
+        syscalls.set_parent_death_signal(_SHIM_PID)
         _execute(argv, env, process["cwd"])
-    except Failed as failed:
+    except ExecFailed as failed:
         code = failed.code
         os.write(2, failed.message.encode() + b"\n")
     except OSError as error:
@@ -97,18 +99,18 @@ def run_beside(
         os._exit(code)
 
 
-_KEEPER = 0
+_SHIM_PID = 0
 
 
-def note_keeper() -> None:
+def note_shim() -> None:
     """Called by a keeper once it is one; its children compare their parent with it."""
-    global _KEEPER
-    _KEEPER = os.getpid()
+    global _SHIM_PID
+    _SHIM_PID = os.getpid()
 
 
-def _leave_the_keeper(stdio: tuple[int, int, int]) -> None:
+def _detach_from_shim(stdio: tuple[int, int, int]) -> None:
     os.setsid()
-    syscalls.die_with_parent(_KEEPER)
+    syscalls.set_parent_death_signal(_SHIM_PID)
     signal.set_wakeup_fd(-1)
     for number in range(1, signal.NSIG):
         try:
@@ -121,21 +123,23 @@ def _leave_the_keeper(stdio: tuple[int, int, int]) -> None:
     os.umask(0o022)
 
 
-def _mount(wanted: list[dict[str, Any]], usual: list[dict[str, Any]] | None, scratch: str, hidden: list[str]) -> None:
-    if usual is None:
+def _mount(requested: list[dict[str, Any]], base: list[dict[str, Any]] | None, scratch: str, hidden: list[str]) -> None:
+    if base is None:
         if hidden:
-            raise Failed(NOT_PREPARED, "this machine allows no private mounts, so the node's files cannot be hidden")
-        for mount in wanted:
+            raise ExecFailed(
+                NOT_PREPARED, "this machine allows no private mounts, so the node's files cannot be hidden"
+            )
+        for mount in requested:
             if mount["source"] is None or os.path.realpath(mount["target"]) != _real_source(mount):
-                raise Failed(
+                raise ExecFailed(
                     NOT_PREPARED,
                     f"mount {mount['target']}: this machine allows no private mounts. `shoal doctor` says why.",
                 )
         return
     try:
-        mounting.arrange(usual + wanted, scratch=scratch, hidden=hidden)
+        mounting.set_up_mounts(base + requested, scratch=scratch, hidden=hidden)
     except mounting.MountFailed as failed:
-        raise Failed(NOT_PREPARED, str(failed)) from failed
+        raise ExecFailed(NOT_PREPARED, str(failed)) from failed
 
 
 def _real_source(mount: dict[str, Any]) -> str:
@@ -143,7 +147,7 @@ def _real_source(mount: dict[str, Any]) -> str:
     return os.path.realpath(os.path.join(source, mount.get("sub_path", "")))
 
 
-def _become(process: dict[str, Any], stdio: tuple[int, int, int]) -> None:
+def _drop_privileges(process: dict[str, Any], stdio: tuple[int, int, int]) -> None:
     if process["no_new_privs"]:
         syscalls.set_no_new_privs()
     uid, gid = process["uid"], process["gid"]
@@ -158,7 +162,7 @@ def _become(process: dict[str, Any], stdio: tuple[int, int, int]) -> None:
         os.setresgid(group, group, group)
         os.setresuid(user, user, user)
     except OSError as error:
-        raise Failed(
+        raise ExecFailed(
             NOT_PREPARED,
             f"cannot run as user {user} and group {group}: only root can run programs as others. "
             f"Leave runAsUser and runAsGroup out, or start shoal as root.",
@@ -173,53 +177,55 @@ def _group_of(user: int) -> int:
 
 
 def _execute(argv: list[str], env: dict[str, str], cwd: str) -> None:
-    _check_words(argv, env, cwd)
+    _check_strings(argv, env, cwd)
     try:
         os.chdir(cwd)
     except OSError as error:
-        raise Failed(NOT_PREPARED, f"working folder {cwd}: {error.strerror}") from error
+        raise ExecFailed(NOT_PREPARED, f"working folder {cwd}: {error.strerror}") from error
     env = dict(env, PWD=cwd) if "PWD" in env else env
     program = argv[0]
     if "/" in program:
         candidates = [program]
     else:
         candidates = [f"{folder or '.'}/{program}" for folder in env.get("PATH", os.defpath).split(":")]
-    worst = Failed(NOT_FOUND, f'exec: "{program}": executable file not found in $PATH')
+    worst = ExecFailed(NOT_FOUND, f'exec: "{program}": executable file not found in $PATH')
     for candidate in candidates:
         try:
             os.execve(candidate, argv, env)
         except OSError as error:
             if error.errno in (errno.ENOENT, errno.ENOTDIR):
                 if "/" in program:
-                    worst = Failed(NOT_FOUND, f'exec: "{program}": {_missing(program, str(error.strerror))}')
+                    worst = ExecFailed(NOT_FOUND, f'exec: "{program}": {_missing_reason(program, str(error.strerror))}')
                 continue
-            worst = Failed(NOT_EXECUTABLE, f'exec: "{candidate}": {error.strerror}')
+            worst = ExecFailed(NOT_EXECUTABLE, f'exec: "{candidate}": {error.strerror}')
     raise worst
 
 
-def _check_words(argv: list[str], env: dict[str, str], cwd: str) -> None:
+def _check_strings(argv: list[str], env: dict[str, str], cwd: str) -> None:
     """The kernel takes words that end with a NUL byte, so none can hold one; nor can it take what is no text."""
-    words = {f"argument {number} of the command": word for number, word in enumerate(argv)}
-    words |= {f"the value of variable {name!r}": value for name, value in env.items()}
-    words |= {f"the name of variable {name!r}": name for name in env} | {"the working folder": cwd}
-    for what, word in words.items():
-        if "\0" in word:
-            raise Failed(NOT_PREPARED, f"exec: {what} holds a NUL byte, which no program can be given")
+    strings = {f"argument {number} of the command": string for number, string in enumerate(argv)}
+    strings |= {f"the value of variable {name!r}": value for name, value in env.items()}
+    strings |= {f"the name of variable {name!r}": name for name in env} | {"the working folder": cwd}
+    for what, string in strings.items():
+        if "\0" in string:
+            raise ExecFailed(NOT_PREPARED, f"exec: {what} holds a NUL byte, which no program can be given")
         try:
-            os.fsencode(word)
+            os.fsencode(string)
         except UnicodeEncodeError:
-            raise Failed(NOT_PREPARED, f"exec: {what} holds half a character, which no program can be given") from None
+            raise ExecFailed(
+                NOT_PREPARED, f"exec: {what} holds half a character, which no program can be given"
+            ) from None
 
 
-def _missing(program: str, usual: str) -> str:
+def _missing_reason(program: str, base: str) -> str:
     """A script whose interpreter is missing fails with the same error as a missing script: say which it is."""
     try:
         with open(program, "rb") as file:
             first = file.readline(256)
     except OSError:
-        return usual
-    return f"its interpreter {first[2:].strip().decode(errors='replace')} is missing" if first[:2] == b"#!" else usual
+        return base
+    return f"its interpreter {first[2:].strip().decode(errors='replace')} is missing" if first[:2] == b"#!" else base
 
 
-def _tell(report: int, code: int, message: str) -> None:
+def _write_report(report: int, code: int, message: str) -> None:
     os.write(report, json.dumps({"code": code, "message": message}).encode()[:60_000])

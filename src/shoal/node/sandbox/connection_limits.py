@@ -23,7 +23,7 @@ _OTHER_DESCRIPTORS = 512  # listening sockets, agents, and some to spare
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
-class TooMany(Exception):
+class LimitExceeded(Exception):
     """One more connection would be over a limit."""
 
 
@@ -55,10 +55,10 @@ class ConnectionLimits:
         """For as long as a connection is open; TooMany where it may not be."""
         if self._open.total() >= self._total:
             self._faults.note(f"all pods together have {self._total} connections open; more are reset")
-            raise TooMany
+            raise LimitExceeded
         if self._per_source is not None and self._open[source] >= self._per_source:
             self._faults.note(f"the pod {source} has {self._per_source} connections open; more are reset")
-            raise TooMany
+            raise LimitExceeded
         self._open[source] += 1
         try:
             yield
@@ -75,7 +75,7 @@ class ConnectionLimits:
             try:
                 with self.connection(peer[0] if peer else ""):
                     await handle(reader, writer)
-            except TooMany:
+            except LimitExceeded:
                 abort((reader, writer))
             except Exception as error:
                 self._faults.note(fault_of("a connection of a pod ended", error))

@@ -15,7 +15,7 @@ from __future__ import annotations
 import os
 import time
 
-MOST_BYTES_IN_A_PART = 16 * 1024
+MAX_PART_BYTES = 16 * 1024
 
 
 class LogFile:
@@ -78,9 +78,9 @@ class Stream:
         if b"\r" in self._rest:
             self._take_last_line()
             self._log.moving = self
-        while len(self._rest) >= MOST_BYTES_IN_A_PART or (self._rest and self._log.moving is self):
-            self._write_part(self._rest[:MOST_BYTES_IN_A_PART])
-            self._rest = self._rest[MOST_BYTES_IN_A_PART:]
+        while len(self._rest) >= MAX_PART_BYTES or (self._rest and self._log.moving is self):
+            self._write_part(self._rest[:MAX_PART_BYTES])
+            self._rest = self._rest[MAX_PART_BYTES:]
 
     def _take_last_line(self) -> None:
         """End the progress bar of the other stream, if it is the file's last line."""
@@ -98,14 +98,14 @@ class Stream:
         self._log.moving = None
         head = self._head(b"F")
         lines = data[:-1].split(b"\n")
-        if max(map(len, lines)) <= MOST_BYTES_IN_A_PART:
+        if max(map(len, lines)) <= MAX_PART_BYTES:
             self._log.write(head + (b"\n" + head).join(lines) + b"\n")
             return
         part = self._head(b"P")
         for line in lines:
-            while len(line) > MOST_BYTES_IN_A_PART:
-                self._log.write(part + line[:MOST_BYTES_IN_A_PART] + b"\n")
-                line = line[MOST_BYTES_IN_A_PART:]
+            while len(line) > MAX_PART_BYTES:
+                self._log.write(part + line[:MAX_PART_BYTES] + b"\n")
+                line = line[MAX_PART_BYTES:]
             self._log.write(head + line + b"\n")
 
     def finish(self) -> None:

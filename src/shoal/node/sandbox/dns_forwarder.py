@@ -12,45 +12,45 @@ import struct
 from collections.abc import Awaitable, Callable
 from typing import cast
 
-from shoal.node.sandbox.connection_limits import ConnectionLimits, TooMany
+from shoal.node.sandbox.connection_limits import ConnectionLimits, LimitExceeded
 
 PORT = 53
-SECONDS_TO_ANSWER = 4.0
+TIMEOUT_SECONDS = 4.0
 _HEAD = struct.Struct(">HHHHHH")
 _FAILED = 0x8182  # an answer, recursion wanted and to be had, server failure
 _SETTINGS = ("search", "domain", "options", "sortlist")
 
 
-def resolv_conf(machines: str, gateway: str) -> str:
+def resolv_conf(host_conf: str, gateway: str) -> str:
     """The pods' resolv.conf: the machine's, with another name server."""
-    kept = [line for line in machines.splitlines() if line.split(maxsplit=1)[:1] and line.split()[0] in _SETTINGS]
+    kept = [line for line in host_conf.splitlines() if line.split(maxsplit=1)[:1] and line.split()[0] in _SETTINGS]
     return "\n".join([f"nameserver {gateway}", *kept, ""])
 
 
-def servers(machines: str) -> list[str]:
+def servers(host_conf: str) -> list[str]:
     """The name servers of a resolv.conf."""
-    lines = [line.split() for line in machines.splitlines()]
+    lines = [line.split() for line in host_conf.splitlines()]
     return [words[1] for words in lines if len(words) > 1 and words[0] == "nameserver"]
 
 
-def failure(question: bytes) -> bytes | None:
+def failure_reply(query: bytes) -> bytes | None:
     """The answer that there will be none; None for what is no question."""
-    if len(question) < _HEAD.size:
+    if len(query) < _HEAD.size:
         return None
-    number, _, count, *_ = _HEAD.unpack_from(question)
+    number, _, count, *_ = _HEAD.unpack_from(query)
     end = _HEAD.size
-    while count == 1 and end < len(question) and question[end]:
-        end += question[end] + 1
-    if count != 1 or end + 5 > len(question):
+    while count == 1 and end < len(query) and query[end]:
+        end += query[end] + 1
+    if count != 1 or end + 5 > len(query):
         return None
-    return _HEAD.pack(number, _FAILED, 1, 0, 0, 0) + question[_HEAD.size : end + 5]
+    return _HEAD.pack(number, _FAILED, 1, 0, 0, 0) + query[_HEAD.size : end + 5]
 
 
-class NameServer(asyncio.DatagramProtocol):
-    """Answers datagrams by asking `outside`."""
+class DnsForwarder(asyncio.DatagramProtocol):
+    """Answers datagrams by asking `forward_query`."""
 
-    def __init__(self, outside: Callable[[bytes], Awaitable[bytes]], limits: ConnectionLimits) -> None:
-        self._outside = outside
+    def __init__(self, forward_query: Callable[[bytes], Awaitable[bytes]], limits: ConnectionLimits) -> None:
+        self._forward = forward_query
         self._limits = limits
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -62,30 +62,30 @@ class NameServer(asyncio.DatagramProtocol):
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _answer(self, question: bytes, asker: tuple[str, int]) -> None:
+    async def _answer(self, query: bytes, client: tuple[str, int]) -> None:
         try:
-            with self._limits.connection(asker[0]):
-                answer: bytes | None = await self._outside(question)
-        except TooMany:
+            with self._limits.connection(client[0]):
+                answer: bytes | None = await self._forward(query)
+        except LimitExceeded:
             return  # as a datagram that got lost: the asker asks again
         except OSError:
-            answer = failure(question)
+            answer = failure_reply(query)
         if answer:
-            self._transport.sendto(answer, asker)
+            self._transport.sendto(answer, client)
 
 
-class _Question(asyncio.DatagramProtocol):
+class _Query(asyncio.DatagramProtocol):
     """One question to one server, from a port of its own."""
 
-    def __init__(self, question: bytes) -> None:
-        self._question = question
+    def __init__(self, query: bytes) -> None:
+        self._query = query
         self.answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        cast(asyncio.DatagramTransport, transport).sendto(self._question)
+        cast(asyncio.DatagramTransport, transport).sendto(self._query)
 
     def datagram_received(self, data: bytes, addr: tuple[str, int]) -> None:  # noqa: ARG002 - asyncio's signature
-        if data[:2] == self._question[:2] and not self.answer.done():
+        if data[:2] == self._query[:2] and not self.answer.done():
             self.answer.set_result(data)
 
     def error_received(self, exc: Exception) -> None:
@@ -93,18 +93,16 @@ class _Question(asyncio.DatagramProtocol):
             self.answer.set_exception(exc)
 
 
-async def ask(question: bytes, machines: str) -> bytes:
+async def forward(query: bytes, host_conf: str) -> bytes:
     """The first answer of the machine's name servers, asked in their order; OSError where none answers."""
     last: OSError = ConnectionRefusedError("this machine names no name server")
-    for server in servers(machines):
+    for server in servers(host_conf):
         loop = asyncio.get_running_loop()
         try:
-            transport, asked = await loop.create_datagram_endpoint(
-                lambda: _Question(question), remote_addr=(server, PORT)
-            )
+            transport, protocol = await loop.create_datagram_endpoint(lambda: _Query(query), remote_addr=(server, PORT))
             try:
-                async with asyncio.timeout(SECONDS_TO_ANSWER):
-                    return await asked.answer
+                async with asyncio.timeout(TIMEOUT_SECONDS):
+                    return await protocol.answer
             finally:
                 transport.close()
         except OSError as error:  # refused, unreachable, or a time-out

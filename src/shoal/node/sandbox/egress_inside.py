@@ -18,26 +18,26 @@ from collections.abc import Callable
 
 from shoal.node.sandbox import dns_forwarder, egress_outside, http_proxy, messages
 from shoal.node.sandbox.fault_log import FaultLog
-from shoal.node.sandbox.hosts_lookup import look_up
+from shoal.node.sandbox.hosts_lookup import look_up_host
 from shoal.node.sandbox.netfilter import SO_ORIGINAL_DST
 from shoal.node.sandbox.relay import CHUNK, Connection, abort, relay
-from shoal.node.sandbox.rpc import Conversation
+from shoal.node.sandbox.rpc import RpcConnection
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from shoal.node.sandbox.service_proxy import Services
+    from shoal.node.sandbox.service_proxy import ServiceProxy
 
 PROXY_PORT = 3128
-LEAVING_PORT = 3129
+REDIRECT_PORT = 3129
 
 
 class OwnAddress(ConnectionRefusedError):
     """An address at which this process itself listens: connecting to it would never end."""
 
 
-class Front:
+class EgressProxy:
     """Connections of pods to the outside, and of the fabric to backends outside of it."""
 
     def __init__(
@@ -46,7 +46,7 @@ class Front:
         outside: socket.socket | None,
         pods: dict[str, str],
         *,
-        services: Callable[[], Services],
+        services: Callable[[], ServiceProxy],
         faults: FaultLog,
     ) -> None:
         self._pods = pods
@@ -54,10 +54,10 @@ class Front:
         self._faults = faults
         self._gateway: str = config["gateway"]
         self._range = ipaddress.ip_network(f"{config['gateway']}/{config['prefix']}", strict=False)
-        self._doorway: Conversation | None = None
+        self._outside: RpcConnection | None = None
         if outside is not None:
             # Without a doorway there is no way out, and a fabric without one is better replaced: the agent does.
-            self._doorway = Conversation(
+            self._outside = RpcConnection(
                 messages.Channel(outside), on_message=lambda *_: None, on_closed=lambda: os._exit(1)
             )
 
@@ -69,7 +69,7 @@ class Front:
             request = http_proxy.parse(head)
             inside = self._locate(writer.get_extra_info("peername")[0], request.host)
             if inside is None:
-                server = await self._through_doorway({"mode": "http"})
+                server = await self._open_outside({"mode": "http"})
                 server[1].write(head)
             else:
                 server = await self._connect_inside(inside, request.port)
@@ -78,15 +78,15 @@ class Front:
                 else:
                     server[1].write(request.for_server())
         except http_proxy.BadRequest as error:
-            writer.write(http_proxy.refusal(400, "Bad Request", str(error)))
+            writer.write(http_proxy.error_response(400, "Bad Request", str(error)))
             writer.close()
         except OSError as error:
-            writer.write(http_proxy.refusal(502, "Bad Gateway", f"inside the cluster: {error}"))
+            writer.write(http_proxy.error_response(502, "Bad Gateway", f"inside the cluster: {error}"))
             writer.close()
         else:
             await relay(client, server)
 
-    async def pass_out(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def forward_redirected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """A connection on its way out, redirected here: on to where it was going."""
         sock = writer.get_extra_info("socket")
         client = (reader, writer)
@@ -99,9 +99,9 @@ class Front:
         else:
             await relay(client, server)
 
-    async def pass_name_server(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def forward_dns_tcp(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """A conversation with a name server that was too long for a datagram."""
-        for server in dns_forwarder.servers(egress_outside.machines_resolv_conf()):
+        for server in dns_forwarder.servers(egress_outside.host_resolv_conf()):
             try:
                 connection = await self.dial(server, dns_forwarder.PORT)
             except OSError:
@@ -110,10 +110,10 @@ class Front:
             return
         abort((reader, writer))
 
-    async def ask_name(self, question: bytes) -> bytes:
+    async def query_dns(self, query: bytes) -> bytes:
         """The machine's answer to a question about a name; OSError where it has none."""
-        reader, writer = await self._through_doorway({"mode": "name"})
-        writer.write(question)
+        reader, writer = await self._open_outside({"mode": "name"})
+        writer.write(query)
         writer.write_eof()
         answer = await reader.read()
         writer.close()
@@ -121,12 +121,12 @@ class Front:
             raise ConnectionRefusedError("no name server answered")
         return answer
 
-    def _locate(self, asker: str, host: str) -> str | None:
+    def _locate(self, client_ip: str, host: str) -> str | None:
         """The cluster's own address behind a name or address; None for everything else."""
         if self._is_inside(host):
             return host
-        hosts_file = self._pods.get(asker)
-        found = look_up(hosts_file, host) if hosts_file is not None else None
+        hosts_file = self._pods.get(client_ip)
+        found = look_up_host(hosts_file, host) if hosts_file is not None else None
         return found if found is not None and self._is_inside(found) else None
 
     def _is_inside(self, host: str) -> bool:
@@ -147,9 +147,9 @@ class Front:
             # Without the port, which the pod chooses: each would be a fault of its own with a line of its own.
             self._faults.note(f"not connected: {host} is an address of the pods' network itself")
             raise OwnAddress(f"{host}:{port} is an address of the pods' network itself")
-        if self._doorway is None or self._is_inside(host):
+        if self._outside is None or self._is_inside(host):
             return await asyncio.open_connection(host, port, limit=CHUNK)
-        connection = await self._through_doorway({"mode": mode, "host": host, "port": port})
+        connection = await self._open_outside({"mode": mode, "host": host, "port": port})
         if await connection[0].read(1) != egress_outside.CONNECTED:
             connection[1].close()
             raise ConnectionRefusedError(f"{host}:{port} refused the connection")
@@ -157,11 +157,11 @@ class Front:
 
     async def ping(self) -> None:
         """Returns once the doorway has answered, where there is one."""
-        if self._doorway is not None:
-            await self._doorway.ask({"do": "ping"})
+        if self._outside is not None:
+            await self._outside.call({"do": "ping"})
 
-    async def _through_doorway(self, message: dict[str, Any]) -> Connection:
-        assert self._doorway is not None
+    async def _open_outside(self, message: dict[str, Any]) -> Connection:
+        assert self._outside is not None
         ours, theirs = socket.socketpair()
-        self._doorway.send(message, [theirs.detach()])
+        self._outside.send(message, [theirs.detach()])
         return await asyncio.open_connection(sock=ours, limit=CHUNK)

@@ -21,9 +21,9 @@ from urllib.request import getproxies_environment, proxy_bypass
 
 from shoal.node.sandbox import dns_forwarder, http_proxy, messages, syscalls
 from shoal.node.sandbox.fault_log import FaultLog, fault_of
-from shoal.node.sandbox.hosts_lookup import look_up
+from shoal.node.sandbox.hosts_lookup import look_up_host
 from shoal.node.sandbox.relay import Connection, abort, relay
-from shoal.node.sandbox.rpc import Conversation
+from shoal.node.sandbox.rpc import RpcConnection
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,36 +35,36 @@ HOSTS_FILE = "/etc/hosts"
 _LOCAL = ("localhost", "ip6-localhost")
 
 
-def main(fd: int, fabric: int, folder: str) -> None:
+def main(fd: int, parent: int, folder: str) -> None:
     syscalls.set_title("shoal-doorway")
-    syscalls.die_with_parent(fabric)
+    syscalls.set_parent_death_signal(parent)
     asyncio.run(_serve(fd, FaultLog(f"{folder}/{LOG}")))
 
 
 async def _serve(fd: int, faults: FaultLog) -> None:
-    gone = asyncio.Event()
+    closed = asyncio.Event()
     tasks: set[asyncio.Task[None]] = set()
     faults.attach(asyncio.get_running_loop())
 
-    def take(message: dict[str, Any], fds: list[int]) -> None:
+    def on_message(message: dict[str, Any], fds: list[int]) -> None:
         if message.get("do") == "ping":
             with suppress(messages.Closed):  # the fabric has ended, and this process does
-                fabric.send({"n": message["n"]})
+                parent.send({"n": message["n"]})
             return
-        task = asyncio.create_task(_pass_on(message, fds[0], faults))
+        task = asyncio.create_task(_handle_request(message, fds[0], faults))
         tasks.add(task)
         task.add_done_callback(tasks.discard)
 
-    fabric = Conversation(messages.Channel(socket.socket(fileno=fd)), on_message=take, on_closed=gone.set)
-    await gone.wait()
+    parent = RpcConnection(messages.Channel(socket.socket(fileno=fd)), on_message=on_message, on_closed=closed.set)
+    await closed.wait()
 
 
-async def _pass_on(message: dict[str, Any], fd: int, faults: FaultLog) -> None:
+async def _handle_request(message: dict[str, Any], fd: int, faults: FaultLog) -> None:
     sock = socket.socket(fileno=fd)
-    client = await asyncio.open_connection(sock=sock, limit=http_proxy.MOST_HEAD_BYTES)
+    client = await asyncio.open_connection(sock=sock, limit=http_proxy.MAX_HEAD_BYTES)
     try:
         if message["mode"] == "name":
-            await _answer_name(client)
+            await _forward_dns(client)
         elif message["mode"] == "http":
             await _serve_request(client)
         else:
@@ -76,7 +76,7 @@ async def _pass_on(message: dict[str, Any], fd: int, faults: FaultLog) -> None:
 
 async def _dial(client: Connection, host: str, port: int, *, may_be_local: bool) -> None:
     try:
-        server = await (asyncio.open_connection(host, port) if may_be_local else _open_outside(host, port))
+        server = await (asyncio.open_connection(host, port) if may_be_local else _connect_outside(host, port))
     except (OSError, http_proxy.BadRequest):
         client[1].close()
         return
@@ -88,17 +88,17 @@ async def _serve_request(client: Connection) -> None:
     try:
         server = await _proxy(client)
     except http_proxy.BadRequest as error:
-        await _refuse(client, 400, "Bad Request", str(error))
+        await _send_error(client, 400, "Bad Request", str(error))
     except OSError as error:
-        await _refuse(client, 502, "Bad Gateway", f"the way out of the cluster: {error}")
+        await _send_error(client, 502, "Bad Gateway", f"the way out of the cluster: {error}")
     else:
         await relay(client, server)
 
 
-async def _answer_name(client: Connection) -> None:
+async def _forward_dns(client: Connection) -> None:
     """One question, one answer; no answer where the machine's name servers have none."""
     try:
-        client[1].write(await dns_forwarder.ask(await client[0].read(), machines_resolv_conf()))
+        client[1].write(await dns_forwarder.forward(await client[0].read(), host_resolv_conf()))
         await client[1].drain()
     except OSError:
         return
@@ -106,7 +106,7 @@ async def _answer_name(client: Connection) -> None:
         client[1].close()
 
 
-def machines_resolv_conf() -> str:
+def host_resolv_conf() -> str:
     try:
         with open("/etc/resolv.conf", encoding="utf-8", errors="replace") as file:
             return file.read()
@@ -114,8 +114,8 @@ def machines_resolv_conf() -> str:
         return ""
 
 
-async def _refuse(client: Connection, status: int, reason: str, text: str) -> None:
-    client[1].write(http_proxy.refusal(status, reason, text))
+async def _send_error(client: Connection, status: int, reason: str, text: str) -> None:
+    client[1].write(http_proxy.error_response(status, reason, text))
     client[1].close()
     try:
         await client[1].wait_closed()
@@ -126,11 +126,11 @@ async def _refuse(client: Connection, status: int, reason: str, text: str) -> No
 async def _proxy(client: Connection) -> Connection:
     """Read a request, connect to where it goes (by another proxy where the environment says so), hand it on."""
     request = http_proxy.parse(await http_proxy.read_head(client[0]))
-    if means_this_machine(request.host):
-        raise _own_address(request.host)
+    if is_loopback_name(request.host):
+        raise _own_address_error(request.host)
     upstream = upstream_for("https" if request.is_tunnel else "http", request.host, request.port)
     if upstream is None:
-        server = await _open_outside(request.host, request.port)
+        server = await _connect_outside(request.host, request.port)
         if request.is_tunnel:
             client[1].write(http_proxy.ESTABLISHED)
         else:
@@ -141,7 +141,7 @@ async def _proxy(client: Connection) -> Connection:
     return server
 
 
-async def _open_outside(host: str, port: int) -> Connection:
+async def _connect_outside(host: str, port: int) -> Connection:
     """A connection to where a pod wants to go, which is not this machine's loopback, whatever name leads there."""
     loop = asyncio.get_running_loop()
     try:
@@ -150,7 +150,7 @@ async def _open_outside(host: str, port: int) -> Connection:
         raise http_proxy.BadRequest(f"not the name of a host: {host[:80]}") from odd
     outside = [entry for entry in found if not _is_local(entry[4][0])]
     if not outside:
-        raise _own_address(host)
+        raise _own_address_error(host)
     last: OSError = ConnectionRefusedError(f"{host}:{port}")
     for family, kind, protocol, _, address in outside:
         sock = socket.socket(family, kind, protocol)
@@ -168,13 +168,13 @@ async def _open_outside(host: str, port: int) -> Connection:
     raise last
 
 
-def _own_address(host: str) -> http_proxy.BadRequest:
+def _own_address_error(host: str) -> http_proxy.BadRequest:
     return http_proxy.BadRequest(
         f"{host[:80]} is the pod itself and is not reached by way of the proxy: add it to no_proxy"
     )
 
 
-def means_this_machine(host: str) -> bool:
+def is_loopback_name(host: str) -> bool:
     """Without asking a name server: a name of the machine itself, or its loopback in any notation (127.1, 2130706433,
     ::ffff:127.0.0.1), which a proxy beyond this one would take for its own as well. That proxy may run on this machine,
     with the same hosts file."""
@@ -182,7 +182,7 @@ def means_this_machine(host: str) -> bool:
     if name in _LOCAL or name.endswith(".localhost"):
         return True
     try:
-        address = look_up(HOSTS_FILE, name) or host
+        address = look_up_host(HOSTS_FILE, name) or host
         found = socket.getaddrinfo(address, None, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
     except (OSError, UnicodeError):
         return False
@@ -229,7 +229,7 @@ def upstream_for(scheme: str, host: str, port: int) -> Upstream | None:
     return Upstream(url)
 
 
-def start(fabric: int, *, folder: str, closing: list[int]) -> socket.socket:
+def start(parent: int, *, folder: str, closing: list[int]) -> socket.socket:
     """Fork the doorway; the socket is the fabric's end. `closing`: descriptors that are the fabric's alone. The
     caller must have a single thread and no loop yet."""
     ours, theirs = socket.socketpair()
@@ -238,7 +238,7 @@ def start(fabric: int, *, folder: str, closing: list[int]) -> socket.socket:
             ours.close()
             for fd in closing:
                 os.close(fd)
-            main(theirs.detach(), fabric, folder)
+            main(theirs.detach(), parent, folder)
         finally:
             os._exit(0)
     theirs.close()

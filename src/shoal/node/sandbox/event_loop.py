@@ -11,7 +11,7 @@ READABLE = select.POLLIN | select.POLLHUP | select.POLLERR
 WRITABLE = select.POLLOUT
 
 
-class Loop:
+class EventLoop:
     """Calls `callback(events)` for every descriptor that is ready."""
 
     def __init__(self) -> None:
@@ -23,7 +23,7 @@ class Loop:
         self._callbacks[fd] = callback
         self._poll.register(fd, READABLE | (WRITABLE if also_writable else 0))
 
-    def forget(self, fd: int) -> None:
+    def unwatch(self, fd: int) -> None:
         if self._callbacks.pop(fd, None) is not None:
             self._poll.unregister(fd)
 
@@ -33,11 +33,11 @@ class Loop:
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(write, warn_on_full_buffer=False)
 
-        def woken(_: int) -> None:
+        def on_wakeup(_: int) -> None:
             os.read(read, 4096)
             callback()
 
-        self.watch(read, woken)
+        self.watch(read, on_wakeup)
 
     def run(self) -> None:
         while self.is_running:

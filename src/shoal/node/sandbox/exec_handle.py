@@ -15,14 +15,14 @@ _CHUNK = 1 << 16
 T = TypeVar("T")
 
 
-async def outcome_of(ended: asyncio.Future[T]) -> T:
+async def result_of(ended: asyncio.Future[T]) -> T:
     """What others may wait for as well, so that who stops waiting does not end it. (A shield would do, but it makes a
     future for everybody who waits, and a loop that stops before they have read it complains of it.)"""
     await asyncio.wait((ended,))
     return ended.result()
 
 
-class KeptExecution:
+class ExecHandle:
     """Implements `port.Execution`. `kill` is told to the keeper; `ended` resolves by the keeper's message."""
 
     def __init__(self, fds: list[int], *, ended: asyncio.Future[int], kill: Callable[[], Awaitable[None]]) -> None:
@@ -67,16 +67,16 @@ class KeptExecution:
         """(1, data) for stdout, (2, data) for stderr. Ends with the streams, or with the command once all it wrote
         was read: something it left in the background may hold the streams open for ever."""
         while self._outputs:
-            quiet = True
+            is_idle = True
             for fd, name in list(self._outputs.items()):
                 data = self._read(fd)
                 if data is not None:
-                    quiet = False
+                    is_idle = False
                     yield name, data
-            if quiet and self._outputs:
+            if is_idle and self._outputs:
                 if self._ended.done():
                     break
-                await self._something_happens()
+                await self._wait_readable()
 
     def _read(self, fd: int) -> bytes | None:
         try:
@@ -92,17 +92,17 @@ class KeptExecution:
             os.close(fd)
         return None
 
-    async def _something_happens(self) -> None:
-        woken = asyncio.Event()
+    async def _wait_readable(self) -> None:
+        ready = asyncio.Event()
         for fd in self._outputs:
-            self._loop.add_reader(fd, woken.set)
+            self._loop.add_reader(fd, ready.set)
 
         def ended(_: asyncio.Future[int]) -> None:
-            woken.set()
+            ready.set()
 
         self._ended.add_done_callback(ended)
         try:
-            await woken.wait()
+            await ready.wait()
         finally:
             self._ended.remove_done_callback(ended)
             for fd in self._outputs:
@@ -113,7 +113,7 @@ class KeptExecution:
             fcntl.ioctl(next(iter(self._outputs)), termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
     async def wait(self) -> int:
-        return await outcome_of(self._ended)
+        return await result_of(self._ended)
 
     async def kill(self) -> None:
         await self._kill()

@@ -15,10 +15,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from shoal.node.sandbox.process import Charge
+    from shoal.node.sandbox.process import Process
 
 
-class Executions:
+class ExecSessions:
     """The commands that run now, by number."""
 
     def __init__(self) -> None:
@@ -28,27 +28,27 @@ class Executions:
     def pids(self) -> set[int]:
         return set(self._pids.values())
 
-    def begin(self, charge: Charge, message: dict[str, Any]) -> tuple[int, int, tuple[int, ...]]:
+    def begin(self, proc: Process, message: dict[str, Any]) -> tuple[int, int, tuple[int, ...]]:
         """Its number, its pid, and the agent's ends of its streams: stdin, stdout, stderr, or the one terminal.
         ProcessLookupError where the process beside which it is to run has ended, OSError where the machine refuses
         one of the things it takes; nothing is left open then."""
         with ExitStack() as here, ExitStack() as agents:
-            view = _view(charge.pid)
-            here.callback(os.close, view)
+            mount_ns = _open_mount_ns(proc.pid)
+            here.callback(os.close, mount_ns)
             theirs, ours = _terminal() if message["tty"] else _pipes()
             here.callback(messages.close_all, tuple(set(theirs)))  # a terminal is all three
             agents.callback(messages.close_all, ours)
             pid = os.fork()
             if pid == 0:
                 messages.close_all(ours)
-                child_exec.run_beside(
-                    charge.process,
+                child_exec.run_exec(
+                    proc.process,
                     message["argv"],
-                    {**charge.process["env"], **message["env"]},
-                    view=view,
+                    {**proc.process["env"], **message["env"]},
+                    mount_ns=mount_ns,
                     stdio=theirs,
                     tty=message["tty"],
-                    group=charge.group,
+                    group=proc.group,
                 )
             agents.pop_all()
         self._last += 1
@@ -70,7 +70,7 @@ class Executions:
                 proctree.kill(member)
 
 
-def _view(pid: int) -> int:
+def _open_mount_ns(pid: int) -> int:
     """The files it sees, taken now: from here on the command ends by being killed, whenever that is."""
     try:
         return syscalls.open_namespace("mnt", pid)

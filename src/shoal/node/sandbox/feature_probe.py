@@ -15,16 +15,17 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-ROOT, USER, NOBODY = "root", "user", "none"  # whose powers make namespaces: root's, those of a user namespace, none
+# whose powers make namespaces: root's, those of a user namespace, none
+ROOT, USER, UNPRIVILEGED = "root", "user", "none"
 
 
-def attempt() -> dict[str, Any]:
+def probe_features() -> dict[str, Any]:
     """Forks; the caller must have a single thread."""
     read, write = os.pipe()
     pid = os.fork()
     if pid == 0:
         try:
-            os.write(write, json.dumps(_try_everything()).encode())
+            os.write(write, json.dumps(_probe_all()).encode())
         finally:
             os._exit(0)
     os.close(write)
@@ -35,9 +36,9 @@ def attempt() -> dict[str, Any]:
     return allowed
 
 
-def _try_everything() -> dict[str, Any]:
+def _probe_all() -> dict[str, Any]:
     allowed: dict[str, Any] = {
-        "privilege": NOBODY,
+        "privilege": UNPRIVILEGED,
         "mounts": False,
         "network": False,
         "redirect": False,  # whether connections that leave a pod's network can be led out
@@ -46,29 +47,29 @@ def _try_everything() -> dict[str, Any]:
         "redirect_detail": "",
     }
     try:
-        allowed["privilege"] = _gain_namespaces()
+        allowed["privilege"] = _enter_namespaces()
         syscalls.mount(None, "/", flags=syscalls.MS_REC | syscalls.MS_SLAVE)
         syscalls.mount("tmpfs", "/etc", fs_type="tmpfs")
         syscalls.set_hostname("trial")
         allowed["mounts"] = True
     except OSError as error:
-        allowed.update(privilege=NOBODY, detail=_words(error), network_detail=_words(error))
+        allowed.update(privilege=UNPRIVILEGED, detail=_describe_error(error), network_detail=_describe_error(error))
         return allowed
     try:
-        _try_network()
+        _probe_network()
         allowed["network"] = True
     except OSError as error:
-        allowed["network_detail"] = _words(error)
+        allowed["network_detail"] = _describe_error(error)
         return allowed
     try:
-        netfilter.redirect_leaving_tcp("10.77.0.1", 16, 1)
+        netfilter.redirect_outgoing_tcp("10.77.0.1", 16, 1)
         allowed["redirect"] = True
     except OSError as error:
-        allowed["redirect_detail"] = _words(error)
+        allowed["redirect_detail"] = _describe_error(error)
     return allowed
 
 
-def _gain_namespaces() -> str:
+def _enter_namespaces() -> str:
     try:
         syscalls.unshare(syscalls.NEW_NS | syscalls.NEW_UTS)
     except PermissionError:
@@ -78,15 +79,15 @@ def _gain_namespaces() -> str:
     return ROOT
 
 
-def _try_network() -> None:
+def _probe_network() -> None:
     syscalls.unshare(syscalls.NEW_NET)
-    fabric = rtnetlink.Netlink()
+    outer = rtnetlink.Netlink()
     address = rtnetlink.hardware_address("10.77.0.1")
-    bridge = fabric.add_bridge("trial", hardware=address)
+    bridge = outer.add_bridge("trial", hardware=address)
     syscalls.unshare(syscalls.NEW_NET)
     here = syscalls.open_namespace("net")
-    fabric.add_veth("trial0", master=bridge, peer="eth0", peer_namespace=here, hardware=address)
+    outer.add_veth("trial0", master=bridge, peer="eth0", peer_namespace=here, hardware=address)
 
 
-def _words(error: OSError) -> str:
+def _describe_error(error: OSError) -> str:
     return f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror)

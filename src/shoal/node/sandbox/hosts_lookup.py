@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-def look_up(hosts_file: str, name: str) -> str | None:
+def look_up_host(hosts_file: str, name: str) -> str | None:
     """The first address of a name; None where the file does not have it."""
     try:
         with open(hosts_file, encoding="utf-8", errors="replace") as file:

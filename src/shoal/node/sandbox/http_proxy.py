@@ -10,7 +10,7 @@ import asyncio
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-MOST_HEAD_BYTES = 64 * 1024
+MAX_HEAD_BYTES = 64 * 1024
 _HOP_BY_HOP = ("connection", "proxy-connection", "keep-alive", "proxy-authorization")
 
 
@@ -88,7 +88,7 @@ def _destination(target: str) -> tuple[str, int, str]:
     return host, port or 80, (split.path or "/") + (f"?{split.query}" if split.query else "")
 
 
-def refusal(status: int, reason: str, text: str) -> bytes:
+def error_response(status: int, reason: str, text: str) -> bytes:
     """A whole answer that says why there is none."""
     body = (text + "\n").encode()
     head = f"HTTP/1.1 {status} {reason}\r\nContent-Type: text/plain; charset=utf-8\r\n"
@@ -103,6 +103,6 @@ async def read_head(reader: asyncio.StreamReader) -> bytes:
     try:
         return await reader.readuntil(b"\r\n\r\n")
     except asyncio.LimitOverrunError as error:
-        raise BadRequest(f"the head of the request is over {MOST_HEAD_BYTES} bytes") from error
+        raise BadRequest(f"the head of the request is over {MAX_HEAD_BYTES} bytes") from error
     except asyncio.IncompleteReadError as error:
         raise BadRequest("the head of the request ends too early") from error

@@ -89,7 +89,7 @@ class ProcessState:
 
 
 class Sandbox(Protocol):
-    """One pod's place. Calls on a sandbox whose keeper is gone raise `KeeperLost`."""
+    """One pod's place. Calls on a sandbox whose keeper is gone raise `ShimLost`."""
 
     @property
     def spec(self) -> SandboxSpec: ...
@@ -160,7 +160,7 @@ class Sandboxes(Protocol):
         """Those still kept from an earlier life, and those whose keeper died, with what is on record."""
         ...
 
-    async def forget(self, sandbox: str) -> None:
+    async def remove(self, sandbox: str) -> None:
         """Drop what is on record of a lost sandbox. Until then every adoption tells of it again, so that an agent
         killed between hearing and writing it down hears it once more; creating it anew drops it too."""
         ...
@@ -188,5 +188,5 @@ class LostSandbox:
     processes: Mapping[str, ProcessState]
 
 
-class KeeperLost(Exception):
+class ShimLost(Exception):
     """The keeper of this sandbox died; its processes were killed with it or will be."""

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     Message = dict[str, Any]
 
 _HEAD = struct.Struct("!IB")
-_MOST_FDS = 16
+_MAX_FDS = 16
 _CHUNK = 1 << 16
 
 
@@ -86,7 +86,7 @@ class Channel:
         while True:
             try:
                 data, ancillary, _, _ = self._sock.recvmsg(
-                    _CHUNK, socket.CMSG_SPACE(4 * _MOST_FDS), socket.MSG_CMSG_CLOEXEC
+                    _CHUNK, socket.CMSG_SPACE(4 * _MAX_FDS), socket.MSG_CMSG_CLOEXEC
                 )
             except BlockingIOError:
                 return False

@@ -14,7 +14,7 @@ import os
 import stat
 
 from shoal.node.sandbox import syscalls
-from shoal.node.sandbox.openat2 import LeadsOut, open_beneath
+from shoal.node.sandbox.openat2 import PathEscapes, open_beneath
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,16 +28,16 @@ class MountFailed(Exception):
     """Says which path and why."""
 
 
-def arrange(mounts: list[dict[str, Any]], *, scratch: str, hidden: list[str]) -> None:
+def set_up_mounts(mounts: list[dict[str, Any]], *, scratch: str, hidden: list[str]) -> None:
     """Leave the machine's mount namespace for one with these mounts. `scratch` is an empty folder to build on.
     `hidden` files and folders are covered; a mount whose source lies inside one shows that source."""
     syscalls.unshare(syscalls.NEW_NS)
     # Slave: what the machine mounts or unmounts later is followed, what happens here stays here.
     syscalls.mount(None, "/", flags=syscalls.MS_REC | syscalls.MS_SLAVE)
-    _View(scratch, hidden).show(sorted(mounts, key=lambda mount: mount["target"].rstrip("/").count("/")))
+    _MountTree(scratch, hidden).mount_all(sorted(mounts, key=lambda mount: mount["target"].rstrip("/").count("/")))
 
 
-class _View:
+class _MountTree:
     """The file system as it grows."""
 
     def __init__(self, scratch: str, hidden: list[str]) -> None:
@@ -46,7 +46,7 @@ class _View:
         self._mounted: list[str] = []  # targets done: inside them folders may be made
         self._made: set[str] = set()  # folders of our own tmpfs mirrors
 
-    def show(self, mounts: list[dict[str, Any]]) -> None:
+    def mount_all(self, mounts: list[dict[str, Any]]) -> None:
         # Sources first: a mount may cover the place another one comes from.
         # Those inside hidden folders are the pod's own and are opened before the covers are mounted, all others after:
         # a symbolic link, or a bind mount of `/`, then leads to the cover.
@@ -58,9 +58,9 @@ class _View:
             self._mirror_root()
         for mount, source in zip(mounts, sources, strict=True):
             try:
-                self._place(mount, source)
+                self._mount_one(mount, source)
             except OSError as error:
-                raise MountFailed(f"mount {mount['target']}: {_words(error)}") from error
+                raise MountFailed(f"mount {mount['target']}: {_describe_error(error)}") from error
         for source in sources:
             if source is not None:
                 os.close(source)
@@ -83,7 +83,7 @@ class _View:
                 elif os.path.exists(place):
                     syscalls.mount("/dev/null", place, flags=syscalls.MS_BIND)
             except OSError as error:
-                raise MountFailed(f"hide {place}: {_words(error)}") from error
+                raise MountFailed(f"hide {place}: {_describe_error(error)}") from error
         if self._is_hidden(self._scratch):
             os.makedirs(self._scratch, exist_ok=True)
 
@@ -94,21 +94,21 @@ class _View:
             if mount.get("sub_path"):
                 return open_beneath(mount["source"], mount["sub_path"])
             return os.open(mount["source"], os.O_PATH | os.O_CLOEXEC)
-        except LeadsOut as way:
-            raise MountFailed(f"mount {mount['target']}: {way} leads out of {mount['source']}") from way
+        except PathEscapes as escape:
+            raise MountFailed(f"mount {mount['target']}: {escape} leads out of {mount['source']}") from escape
         except OSError as error:
             raise MountFailed(f"mount {mount['target']}: the source {mount['source']}: {error.strerror}") from error
 
     def _needs_new_root(self, target: str) -> bool:
-        parent, missing = _deepest(os.path.realpath(target))
+        parent, missing = _deepest_existing(os.path.realpath(target))
         return parent == "/" and bool(missing)
 
-    def _place(self, mount: dict[str, Any], source: int | None) -> None:
+    def _mount_one(self, mount: dict[str, Any], source: int | None) -> None:
         target = os.path.realpath(mount["target"])
         if target == "/":
             raise OSError(22, "nothing can be mounted over the root folder", "/")
         is_folder = source is None or stat.S_ISDIR(os.stat(source).st_mode)
-        self._make_room(target, is_folder=is_folder)
+        self._make_target(target, is_folder=is_folder)
         if source is None:
             size = "" if mount["size_bytes"] is None else f",size={mount['size_bytes']}"
             flags = syscalls.MS_NOSUID | syscalls.MS_NODEV
@@ -120,8 +120,8 @@ class _View:
             syscalls.mount(None, target, flags=syscalls.MS_REMOUNT | syscalls.MS_BIND | syscalls.MS_RDONLY | kept)
         self._mounted.append(target)
 
-    def _make_room(self, target: str, *, is_folder: bool) -> None:
-        parent, missing = _deepest(target)
+    def _make_target(self, target: str, *, is_folder: bool) -> None:
+        parent, missing = _deepest_existing(target)
         if not missing:
             return
         if not self._is_private(parent):
@@ -148,10 +148,10 @@ class _View:
                     f"mount {target}: {folder} holds {len(names)} entries, too many to show beside a mount point that "
                     f"is missing on the machine; create {target} there first"
                 )
-            syscalls.mount("tmpfs", folder, fs_type="tmpfs", flags=syscalls.MS_NOSUID, options=_as_before(covered))
-            _give_owner(folder, covered)
+            syscalls.mount("tmpfs", folder, fs_type="tmpfs", flags=syscalls.MS_NOSUID, options=_mode_option(covered))
+            _copy_owner(folder, covered)
             for name in names:
-                _repeat(f"/proc/self/fd/{covered}/{name}", os.path.join(folder, name))
+                _bind_entry(f"/proc/self/fd/{covered}/{name}", os.path.join(folder, name))
             self._made.add(folder)
         finally:
             os.close(covered)
@@ -159,11 +159,11 @@ class _View:
     def _mirror_root(self) -> None:
         new = self._scratch
         syscalls.mount("tmpfs", new, fs_type="tmpfs", flags=syscalls.MS_NOSUID, options="mode=0755")
-        home = new.split("/")[1]
+        first_folder = new.split("/")[1]
         # The folder that holds the new root goes first: its copy then contains an empty new root, which the
         # unmount below takes away, instead of a second copy of everything.
-        for name in sorted(os.listdir("/"), key=lambda name: name != home):
-            _repeat(f"/{name}", f"{new}/{name}")
+        for name in sorted(os.listdir("/"), key=lambda name: name != first_folder):
+            _bind_entry(f"/{name}", f"{new}/{name}")
         os.mkdir(new + _OLD_ROOT)
         syscalls.pivot_root(new, new + _OLD_ROOT)
         os.chdir("/")
@@ -171,7 +171,7 @@ class _View:
         self._made.add("/")
 
 
-def _deepest(path: str) -> tuple[str, list[str]]:
+def _deepest_existing(path: str) -> tuple[str, list[str]]:
     """The deepest part of `path` that exists, and the names that are missing below it."""
     missing: list[str] = []
     while not os.path.lexists(path):
@@ -180,11 +180,11 @@ def _deepest(path: str) -> tuple[str, list[str]]:
     return path, missing
 
 
-def _as_before(folder: int) -> str:
+def _mode_option(folder: int) -> str:
     return f"mode={stat.S_IMODE(os.stat(folder).st_mode):o}"
 
 
-def _give_owner(folder: str, covered: int) -> None:
+def _copy_owner(folder: str, covered: int) -> None:
     """A program that runs as the owner of the covered folder may write in the mirror as well."""
     before = os.stat(covered)
     try:
@@ -193,7 +193,7 @@ def _give_owner(folder: str, covered: int) -> None:
         return  # an owner that the user namespace does not map: the mirror stays the user's own
 
 
-def _repeat(old: str, new: str) -> None:
+def _bind_entry(old: str, new: str) -> None:
     """Show one entry of a covered folder again. An entry that is removed meanwhile is left out."""
     try:
         mode = os.lstat(old).st_mode
@@ -214,6 +214,6 @@ def _repeat(old: str, new: str) -> None:
         remove(new)
 
 
-def _words(error: OSError) -> str:
+def _describe_error(error: OSError) -> str:
     about = error.filename if isinstance(error.filename, str) and not error.filename.startswith("/proc/self") else ""
     return f"{error.strerror} ({about})" if about else str(error.strerror)

@@ -19,21 +19,21 @@ if TYPE_CHECKING:
 BRIDGE = "shoal0"
 
 
-class Dwelling:
-    """Where a pod's processes run. `fabric` are the descriptors of the fabric's namespaces: network, then user."""
+class PodNamespaces:
+    """Where a pod's processes run. `network_fds` are the descriptors of the fabric's namespaces: network, then user."""
 
-    def __init__(self, config: dict[str, Any], fabric: list[int]) -> None:
+    def __init__(self, config: dict[str, Any], network_fds: list[int]) -> None:
         self._config = config
-        self.fabric = fabric
-        self._cable: rtnetlink.Netlink | None = None
+        self.network_fds = network_fds
+        self._netlink: rtnetlink.Netlink | None = None
 
     def enter(self) -> None:
-        if self._config["privilege"] == feature_probe.NOBODY:
+        if self._config["privilege"] == feature_probe.UNPRIVILEGED:
             return
         if self._config["privilege"] == feature_probe.USER:
-            if len(self.fabric) > 1:
-                syscalls.setns(self.fabric[1], syscalls.NEW_USER)
-                syscalls.be_dumpable()
+            if len(self.network_fds) > 1:
+                syscalls.setns(self.network_fds[1], syscalls.NEW_USER)
+                syscalls.set_dumpable()
             else:
                 syscalls.enter_own_user_namespace()
         syscalls.unshare(syscalls.NEW_UTS)
@@ -42,12 +42,12 @@ class Dwelling:
             self._enter_network(self._config["spec"]["ip"])
 
     def _enter_network(self, ip: str) -> None:
-        syscalls.setns(self.fabric[0], syscalls.NEW_NET)
-        self._cable = rtnetlink.Netlink()
-        bridge = self._cable.index_of(BRIDGE)
+        syscalls.setns(self.network_fds[0], syscalls.NEW_NET)
+        self._netlink = rtnetlink.Netlink()
+        bridge = self._netlink.index_of(BRIDGE)
         syscalls.unshare(syscalls.NEW_NET)
         here = syscalls.open_namespace("net")
-        self._cable.add_veth(
+        self._netlink.add_veth(
             f"pod{os.getpid()}",
             master=bridge,
             peer="eth0",
@@ -64,23 +64,23 @@ class Dwelling:
         inside.close()
         _allow_low_ports()
 
-    def usual_mounts(self) -> list[dict[str, Any]] | None:
+    def base_mounts(self) -> list[dict[str, Any]] | None:
         """What every process of the pod sees; None where nothing can be mounted."""
-        if self._config["privilege"] == feature_probe.NOBODY:
+        if self._config["privilege"] == feature_probe.UNPRIVILEGED:
             return None
         hosts = {"target": "/etc/hosts", "source": self._config["spec"]["hosts_file"]}
         name = {"target": "/etc/hostname", "source": f"{self._config['folder']}/hostname"}
         mounts = [hosts, name] if os.path.exists("/etc/hostname") else [hosts]
-        if self._cable is not None and os.path.exists("/etc/resolv.conf"):
+        if self._netlink is not None and os.path.exists("/etc/resolv.conf"):
             mounts.append({"target": "/etc/resolv.conf", "source": self._config["resolv_conf"]})
         return [{**mount, "read_only": False, "size_bytes": None} for mount in mounts]
 
-    def leave(self) -> None:
+    def remove_veth(self) -> None:
         """Take the cable away now; the kernel would do it some time after the last process is gone."""
-        if self._cable is None:
+        if self._netlink is None:
             return
         try:
-            self._cable.delete_link(self._cable.index_of(f"pod{os.getpid()}"))
+            self._netlink.delete_link(self._netlink.index_of(f"pod{os.getpid()}"))
         except OSError:
             return
 

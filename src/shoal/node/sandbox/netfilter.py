@@ -91,7 +91,7 @@ def _redirect_rule(inside: bytes, mask: bytes, port: int) -> bytes:
     )
 
 
-def redirect_leaving_tcp(network: str, prefix: int, port: int) -> None:
+def redirect_outgoing_tcp(network: str, prefix: int, port: int) -> None:
     """Hand TCP that would leave `network`/`prefix` to `port` here. OSError where the kernel has no such filter."""
     mask = struct.pack(">I", (0xFFFFFFFF << (32 - prefix)) & 0xFFFFFFFF)
     inside = bytes(a & b for a, b in zip(socket.inet_aton(network), mask, strict=True))

@@ -19,9 +19,9 @@ from typing import Any
 
 from shoal.node.sandbox import messages, network_process, shim
 from shoal.node.sandbox.egress_inside import PROXY_PORT
-from shoal.node.sandbox.interface import KeeperLost
-from shoal.node.sandbox.rpc import Conversation
-from shoal.node.sandbox.shim_client import KeptSandbox, SandboxFailed, until_gone
+from shoal.node.sandbox.interface import ShimLost
+from shoal.node.sandbox.rpc import RpcConnection
+from shoal.node.sandbox.shim_client import SandboxFailed, ShimClient, wait_gone
 from shoal.node.sandbox.zygote_client import Zygote
 
 _log = logging.getLogger(__name__)
@@ -29,23 +29,23 @@ _log = logging.getLogger(__name__)
 PING_SECONDS = 10.0  # between two questions whether the network process still answers
 ANSWER_SECONDS = 30.0  # after which it is replaced
 
-Services = Mapping[tuple[str, int], tuple[tuple[str, int], ...]]
+ServiceTable = Mapping[tuple[str, int], tuple[tuple[str, int], ...]]
 
 
-class FabricLink:
+class NetworkClient:
     """One fabric, whichever process it is just now."""
 
     def __init__(self, zygote: Zygote, folder: Path, config: Mapping[str, Any]) -> None:
         self._zygote = zygote
         self._folder = folder
         self._config = dict(config)
-        self._talk: Conversation | None = None
+        self._rpc: RpcConnection | None = None
         self._hello: asyncio.Future[None] | None = None
         self.pid = 0
         self.is_isolated = False
         self.is_open = False  # whether any TCP connection of a pod finds its way out
         self.namespaces: list[int] = []
-        self._services: Services = {}
+        self._services: ServiceTable = {}
         self._pods: dict[str, str] = {}
         self._repair: asyncio.Task[None] | None = None
         self._pinging: asyncio.Task[None] | None = None
@@ -57,25 +57,25 @@ class FabricLink:
     async def find(self) -> None:
         """The fabric of an earlier life, or a new one."""
         try:
-            await self._meet(messages.connect(str(self._folder), network_process.SOCKET))
+            await self._connect(messages.connect(str(self._folder), network_process.SOCKET))
         except (OSError, SandboxFailed):  # none, or one that was just about to end
             if self._config["isolated"]:
-                self.namespaces = await self._namespaces_of_a_keeper()
-            await self._begin()
+                self.namespaces = await self._namespaces_from_shim()
+            await self._start()
 
-    async def _namespaces_of_a_keeper(self) -> list[int]:
+    async def _namespaces_from_shim(self) -> list[int]:
         """Where a fabric died before its pods: the network they are in. None where there are no pods either."""
         for path in sorted(self._folder.glob(f"*/{shim.SOCKET}")):
             try:
-                sandbox = KeptSandbox(messages.connect(str(path.parent), shim.SOCKET), path.parent)
+                sandbox = ShimClient(messages.connect(str(path.parent), shim.SOCKET), path.parent)
             except OSError:
                 continue
             try:
-                await sandbox.meet()
+                await sandbox.handshake()
                 namespaces = await sandbox.namespaces()
-            except KeeperLost:
+            except ShimLost:
                 continue
-            sandbox.leave()
+            sandbox.disconnect()
             if namespaces:
                 return namespaces
         return []
@@ -84,15 +84,15 @@ class FabricLink:
         """Until there is a fabric; SandboxFailed where there is none to be had now. A replacement that failed is
         tried again by whoever needs it next, and they know when that is."""
         if self._repair is not None and self._repair.done():
-            self._begin_repair()
+            self._start_repair()
         if self._repair is not None:
             await asyncio.shield(self._repair)
 
-    async def _begin(self) -> None:
-        ours = await self._ask_zygote()
-        await self._meet(ours)
+    async def _start(self) -> None:
+        ours = await self._fork_process()
+        await self._connect(ours)
 
-    async def _ask_zygote(self) -> socket.socket:
+    async def _fork_process(self) -> socket.socket:
         """Have a fabric forked; our end of the conversation with it."""
         for attempt in (1, 2):
             ours, theirs = socket.socketpair()
@@ -113,15 +113,15 @@ class FabricLink:
         while True:
             await asyncio.sleep(PING_SECONDS)
             with suppress(messages.Closed):
-                await self._ask({"do": "ping"})
+                await self._call({"do": "ping"})
 
-    async def _ask(self, message: dict[str, Any]) -> dict[str, Any]:
+    async def _call(self, message: dict[str, Any]) -> dict[str, Any]:
         """The answer of the network process. One that does not answer in time is killed, and so replaced: Closed."""
-        talk, pid = self._talk, self.pid
-        assert talk is not None
+        rpc, pid = self._rpc, self.pid
+        assert rpc is not None
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
-                answer, _ = await talk.ask(message)
+                answer, _ = await rpc.call(message)
         except TimeoutError:
             _log.warning("the pods' network did not answer for %.0f s and is replaced", ANSWER_SECONDS)
             with suppress(ProcessLookupError):
@@ -129,14 +129,14 @@ class FabricLink:
             raise messages.Closed("the network process did not answer") from None
         return answer
 
-    async def _meet(self, sock: socket.socket) -> None:
+    async def _connect(self, sock: socket.socket) -> None:
         self._hello = asyncio.get_running_loop().create_future()
-        self._talk = Conversation(messages.Channel(sock), on_message=self._hear, on_closed=self._lose)
+        self._rpc = RpcConnection(messages.Channel(sock), on_message=self._on_message, on_closed=self._on_closed)
         await self._hello
         if self._pinging is None:
             self._pinging = asyncio.get_running_loop().create_task(self._ping())
 
-    def _hear(self, message: dict[str, Any], fds: list[int]) -> None:
+    def _on_message(self, message: dict[str, Any], fds: list[int]) -> None:
         assert self._hello is not None
         if message.get("event") == "hello":
             messages.close_all(self.namespaces)
@@ -149,47 +149,47 @@ class FabricLink:
         elif message.get("event") == "failed" and not self._hello.done():
             self._hello.set_exception(SandboxFailed(f"the pods' network could not be made: {message['message']}"))
 
-    def _lose(self) -> None:
+    def _on_closed(self) -> None:
         assert self._hello is not None
         if not self._hello.done():
             self._hello.set_exception(SandboxFailed("the process that holds the pods' network died at its start"))
         elif not self._hello.cancelled() and self._hello.exception() is None:
-            self._begin_repair()
+            self._start_repair()
 
-    def _begin_repair(self) -> None:
-        self._repair = asyncio.get_running_loop().create_task(self._begin_again())
-        self._repair.add_done_callback(_note_failure)
+    def _start_repair(self) -> None:
+        self._repair = asyncio.get_running_loop().create_task(self._restart())
+        self._repair.add_done_callback(_log_failure)
 
-    async def _begin_again(self) -> None:
-        await self._begin()
+    async def _restart(self) -> None:
+        await self._start()
         self._repair = None
-        self.tell_pods(self._pods)
+        self.set_pods(self._pods)
         await self.serve(self._services)
 
-    def tell_pods(self, pods: Mapping[str, str]) -> None:
+    def set_pods(self, pods: Mapping[str, str]) -> None:
         """Which pods there are, by address, and where their hosts files lie."""
         self._pods = dict(pods)
-        self._tell({"do": "pods", "pods": self._pods})
+        self._send({"do": "pods", "pods": self._pods})
 
-    def tell_pod(self, address: str, hosts_file: str) -> None:
+    def add_pod(self, address: str, hosts_file: str) -> None:
         self._pods[address] = hosts_file
-        self._tell({"do": "pod", "pod": address, "hosts_file": hosts_file})
+        self._send({"do": "pod", "pod": address, "hosts_file": hosts_file})
 
-    def forget_pod(self, address: str) -> None:
+    def remove_pod(self, address: str) -> None:
         self._pods.pop(address, None)
-        self._tell({"do": "pod", "pod": address, "hosts_file": None})
+        self._send({"do": "pod", "pod": address, "hosts_file": None})
 
-    def _tell(self, message: dict[str, Any]) -> None:
-        if self._talk is not None and self._talk.is_open:
+    def _send(self, message: dict[str, Any]) -> None:
+        if self._rpc is not None and self._rpc.is_open:
             with suppress(messages.Closed):  # its successor will be told
-                self._talk.send(message)
+                self._rpc.send(message)
 
-    async def serve(self, services: Services) -> list[str]:
+    async def serve(self, services: ServiceTable) -> list[str]:
         self._services = dict(services)
         await self.ready()
         table = [[host, port, [list(end) for end in ends]] for (host, port), ends in services.items()]
         try:
-            answer = await self._ask({"do": "serve", "table": table})
+            answer = await self._call({"do": "serve", "table": table})
         except messages.Closed:
             return []  # its successor is being started and will be told
         refused: list[str] = answer["refused"]
@@ -197,24 +197,24 @@ class FabricLink:
 
     async def kill(self, *, replace: bool = True) -> None:
         """End the fabric's process, not its network; another takes over unless told otherwise."""
-        if not replace and self._talk is not None:
-            self._talk.close()
+        if not replace and self._rpc is not None:
+            self._rpc.close()
         os.kill(self.pid, signal.SIGKILL)
-        await until_gone([self.pid])
+        await wait_gone([self.pid])
 
-    async def leave(self, *, wait: bool) -> None:
+    async def disconnect(self, *, wait: bool) -> None:
         """`wait`: no pod is left, so the fabric ends too; until it has."""
         for task in (self._repair, self._pinging):
             if task is not None:
                 task.cancel()
-        if self._talk is not None:
-            self._talk.close()
+        if self._rpc is not None:
+            self._rpc.close()
         messages.close_all(self.namespaces)
         self.namespaces = []
         if wait and self.pid:
-            await until_gone([self.pid])
+            await wait_gone([self.pid])
 
 
-def _note_failure(repair: asyncio.Task[None]) -> None:
+def _log_failure(repair: asyncio.Task[None]) -> None:
     if not repair.cancelled() and (failure := repair.exception()) is not None:
         _log.warning("the pods' network was not replaced: %s", failure)

@@ -30,12 +30,12 @@ from shoal.node.sandbox.connection_limits import (
     max_connections,
     raise_descriptor_limit,
 )
-from shoal.node.sandbox.egress_inside import LEAVING_PORT, PROXY_PORT, Front
+from shoal.node.sandbox.egress_inside import PROXY_PORT, REDIRECT_PORT, EgressProxy
 from shoal.node.sandbox.fault_log import FaultLog
 from shoal.node.sandbox.namespaces import BRIDGE
 from shoal.node.sandbox.relay import CHUNK
-from shoal.node.sandbox.rpc import Conversation
-from shoal.node.sandbox.service_proxy import Services
+from shoal.node.sandbox.rpc import RpcConnection
+from shoal.node.sandbox.service_proxy import ServiceProxy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,49 +49,49 @@ def main(config: dict[str, Any], fds: list[int]) -> None:
     """Become the fabric. `fds`: the conversation with the agent, then the namespaces of a fabric that died."""
     agent = messages.Channel(socket.socket(fileno=fds[0]))
     try:
-        _settle(config["folder"])
+        _daemonize(config["folder"])
         raise_descriptor_limit()
         outside = (
             egress_outside.start(os.getpid(), folder=config["folder"], closing=fds) if config["isolated"] else None
         )
-        namespaces = _enter(config, fds[1:])
-        bridge = _build(config) if config["isolated"] else None
+        namespaces = _enter_namespaces(config, fds[1:])
+        bridge = _create_bridge(config) if config["isolated"] else None
     except OSError as error:
         with suppress(messages.Closed):  # nobody waits for it any more
             agent.send({"event": "failed", "message": f"{error.filename}: {error.strerror}"})
         return
-    asyncio.run(Fabric(config, bridge, namespaces).run(agent, outside))
+    asyncio.run(PodNetwork(config, bridge, namespaces).run(agent, outside))
 
 
-def _settle(folder: str) -> None:
+def _daemonize(folder: str) -> None:
     os.setsid()
     syscalls.set_title("shoal-fabric")
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    nothing = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
-    complaints = os.open(f"{folder}/fabric.err", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-    for target, fd in ((0, nothing), (1, nothing), (2, complaints)):
+    devnull = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
+    error_log = os.open(f"{folder}/fabric.err", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    for target, fd in ((0, devnull), (1, devnull), (2, error_log)):
         os.dup2(fd, target)
 
 
-def _enter(config: dict[str, Any], earlier: list[int]) -> list[int]:
+def _enter_namespaces(config: dict[str, Any], existing: list[int]) -> list[int]:
     """Into the network namespace of the fabric; its descriptors (network, then user) for the keepers."""
     if not config["isolated"]:
         return []
     is_user = config["privilege"] == feature_probe.USER
-    if earlier:
+    if existing:
         if is_user:
-            syscalls.setns(earlier[1], syscalls.NEW_USER)
-            syscalls.be_dumpable()
-        syscalls.setns(earlier[0], syscalls.NEW_NET)
-        return earlier
+            syscalls.setns(existing[1], syscalls.NEW_USER)
+            syscalls.set_dumpable()
+        syscalls.setns(existing[0], syscalls.NEW_NET)
+        return existing
     if is_user:
         syscalls.enter_own_user_namespace()
     syscalls.unshare(syscalls.NEW_NET)
     return [syscalls.open_namespace(name) for name in (("net", "user") if is_user else ("net",))]
 
 
-def _build(config: dict[str, Any]) -> int:
+def _create_bridge(config: dict[str, Any]) -> int:
     net = rtnetlink.Netlink()
     try:
         return net.index_of(BRIDGE)
@@ -106,14 +106,14 @@ def _build(config: dict[str, Any]) -> int:
         net.close()
 
 
-class Fabric:
+class PodNetwork:
     """Conversations with agents, and what they set: the table of services, the pods and their hosts files."""
 
     def __init__(self, config: dict[str, Any], bridge: int | None, namespaces: list[int]) -> None:
         self._config = config
         self._bridge = bridge
         self._namespaces = namespaces
-        self._agents: set[Conversation] = set()
+        self._agents: set[RpcConnection] = set()
         self._pods: dict[str, str] = {}  # address -> hosts file
         self._is_open = bool(config["isolated"])  # whether any TCP connection finds its way out
         self._done = asyncio.Event()
@@ -125,59 +125,61 @@ class Fabric:
         # On the machine's own network all pods connect from one address.
         per_pod = CONNECTIONS_PER_POD if self._config["isolated"] else None
         self._limits = ConnectionLimits(faults, total=max_connections(), per_source=per_pod)
-        self._front = Front(self._config, outside, self._pods, services=lambda: self._services, faults=faults)
-        self._services = Services(self._bridge, self._front.dial, self._limits)
+        self._egress = EgressProxy(self._config, outside, self._pods, services=lambda: self._services, faults=faults)
+        self._services = ServiceProxy(self._bridge, self._egress.dial, self._limits)
         server = messages.listen(self._config["folder"], SOCKET)
         asyncio.get_running_loop().add_reader(server.fileno(), self._accept, server)
         if self._config["isolated"]:
-            await self._open_way_out()
-        self._converse(agent)
-        self._end_with_folder()
+            await self._start_egress()
+        self._add_agent(agent)
+        self._exit_with_folder()
         await self._done.wait()
         with suppress(FileNotFoundError):
             os.unlink(f"{self._config['folder']}/{SOCKET}")
 
-    def _end_with_folder(self) -> None:
+    def _exit_with_folder(self) -> None:
         """A fabric that cannot be found any more is of no use."""
         deletions = syscalls.watch_deletions(self._config["folder"])
 
-        def hear() -> None:
-            if SOCKET in syscalls.deleted(deletions):
+        def on_event() -> None:
+            if SOCKET in syscalls.read_deletions(deletions):
                 self._done.set()
 
-        asyncio.get_running_loop().add_reader(deletions, hear)
+        asyncio.get_running_loop().add_reader(deletions, on_event)
 
-    async def _open_way_out(self) -> None:
+    async def _start_egress(self) -> None:
         gateway = self._config["gateway"]
         limited = self._limits.limited
-        await asyncio.start_server(limited(self._front.serve), gateway, PROXY_PORT, limit=1 << 16, backlog=512)
-        await asyncio.start_server(limited(self._front.pass_out), gateway, LEAVING_PORT, limit=CHUNK, backlog=512)
-        await asyncio.start_server(limited(self._front.pass_name_server), gateway, dns_forwarder.PORT)
-        names = dns_forwarder.NameServer(self._front.ask_name, self._limits)
+        await asyncio.start_server(limited(self._egress.serve), gateway, PROXY_PORT, limit=1 << 16, backlog=512)
+        await asyncio.start_server(
+            limited(self._egress.forward_redirected), gateway, REDIRECT_PORT, limit=CHUNK, backlog=512
+        )
+        await asyncio.start_server(limited(self._egress.forward_dns_tcp), gateway, dns_forwarder.PORT)
+        names = dns_forwarder.DnsForwarder(self._egress.query_dns, self._limits)
         await asyncio.get_running_loop().create_datagram_endpoint(lambda: names, (gateway, dns_forwarder.PORT))
         try:
-            netfilter.redirect_leaving_tcp(gateway, self._config["prefix"], LEAVING_PORT)
+            netfilter.redirect_outgoing_tcp(gateway, self._config["prefix"], REDIRECT_PORT)
         except OSError:
             self._is_open = False  # this kernel cannot; the proxy is there
 
     def _accept(self, server: socket.socket) -> None:
         sock, _ = server.accept()
-        self._converse(messages.Channel(sock))
+        self._add_agent(messages.Channel(sock))
 
-    def _converse(self, channel: messages.Channel) -> None:
-        def hear(message: dict[str, Any], _: list[int]) -> None:
-            task = asyncio.create_task(self._answer(conversation, message))
+    def _add_agent(self, channel: messages.Channel) -> None:
+        def on_event(message: dict[str, Any], _: list[int]) -> None:
+            task = asyncio.create_task(self._handle(rpc, message))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
-        def hang_up() -> None:
-            self._agents.discard(conversation)
-            self._end_if_useless()
+        def disconnect() -> None:
+            self._agents.discard(rpc)
+            self._exit_if_unused()
 
-        conversation = Conversation(channel, on_message=hear, on_closed=hang_up)
-        self._agents.add(conversation)
+        rpc = RpcConnection(channel, on_message=on_event, on_closed=disconnect)
+        self._agents.add(rpc)
         with suppress(messages.Closed):  # its end is heard of soon
-            conversation.send(
+            rpc.send(
                 {
                     "event": "hello",
                     "pid": os.getpid(),
@@ -187,14 +189,14 @@ class Fabric:
                 [os.dup(fd) for fd in self._namespaces],
             )
 
-    async def _answer(self, agent: Conversation, message: dict[str, Any]) -> None:
+    async def _handle(self, agent: RpcConnection, message: dict[str, Any]) -> None:
         refused: list[str] = []
         if message["do"] == "serve":
             table = {(host, port): [tuple(end) for end in ends] for host, port, ends in message["table"]}
             refused = await self._services.replace(table)
         elif message["do"] == "ping":
             with suppress(messages.Closed):  # without a doorway this process ends, and the agent starts another
-                await self._front.ping()
+                await self._egress.ping()
         elif message["do"] == "pods":
             self._pods.clear()
             self._pods.update(message["pods"])
@@ -205,8 +207,8 @@ class Fabric:
         if "n" in message:
             with suppress(messages.Closed):  # an agent that left does not want the answer
                 agent.send({"n": message["n"], "refused": refused})
-        self._end_if_useless()
+        self._exit_if_unused()
 
-    def _end_if_useless(self) -> None:
+    def _exit_if_unused(self) -> None:
         if not self._agents and not self._pods:
             self._done.set()

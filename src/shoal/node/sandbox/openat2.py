@@ -15,7 +15,7 @@ from collections import deque
 _MAX_LINKS = 40  # as the kernel's own limit
 
 
-class LeadsOut(Exception):
+class PathEscapes(Exception):
     """The path leaves the folder, by a link or by `..`."""
 
 
@@ -33,7 +33,7 @@ def open_beneath(folder: str, path: str, *, make: bool = False) -> int:
             name = left.popleft()
             if name == "..":
                 if len(stack) == 1:
-                    raise LeadsOut(path)
+                    raise PathEscapes(path)
                 os.close(stack.pop())
                 continue
             opened = _open(name, stack[-1], mode if make else None)
@@ -46,7 +46,7 @@ def open_beneath(folder: str, path: str, *, make: bool = False) -> int:
                 os.close(opened)
             links += 1
             if target.startswith("/") or links > _MAX_LINKS:
-                raise LeadsOut(path)
+                raise PathEscapes(path)
             left.extendleft(reversed(_components(target)))
         return stack.pop()
     finally:

@@ -14,8 +14,8 @@ import time
 from collections.abc import Callable
 
 from shoal.node.sandbox import cgroups, child_exec, cri_log, proctree
-from shoal.node.sandbox.event_loop import Loop
-from shoal.node.sandbox.namespaces import Dwelling
+from shoal.node.sandbox.event_loop import EventLoop
+from shoal.node.sandbox.namespaces import PodNamespaces
 from shoal.node.sandbox.shim_journal import Journal
 
 TYPE_CHECKING = False
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from typing import Any
 
 _PIPE_BYTES = 1 << 16
-_MOST_READS = 64  # of a pipe after the end: more than it can hold, and an end even if somebody escaped and writes
+_MAX_READS = 64  # of a pipe after the end: more than it can hold, and an end even if somebody escaped and writes
 
 
-class Charge:
+class Process:
     """A process from the request to start it to the record of its end."""
 
-    def __init__(self, process: dict[str, Any], *, sandbox: str, journal: Journal, loop: Loop) -> None:
+    def __init__(self, process: dict[str, Any], *, sandbox: str, journal: Journal, loop: EventLoop) -> None:
         self.process = process
         self.id: str = process["id"]
         self.mark = f"{sandbox}/{self.id}"
@@ -41,78 +41,78 @@ class Charge:
         self.started: dict[str, Any] | None = None
         self.exited: dict[str, Any] | None = None
         self.executions: set[int] = set()  # pids of commands run beside it
-        self.was_killed_here = False
-        self.tell: Callable[[Charge], None] = lambda _: None
-        self.group: cgroups.Group | None = None
+        self.killed_by_shim = False
+        self.on_state: Callable[[Process], None] = lambda _: None
+        self.group: cgroups.Cgroup | None = None
         self._streams: dict[int, cri_log.Stream] = {}
         self._log: cri_log.LogFile | None = None
         self._report = -1
         self._ended_at = 0.0
-        self._machine_kills = 0
+        self._host_oom_kills = 0
 
-    def start(self, dwelling: Dwelling, *, scratch: str, group: cgroups.Group | None) -> None:
+    def start(self, namespaces: PodNamespaces, *, scratch: str, group: cgroups.Cgroup | None) -> None:
         try:
-            self._journal.note("intent", process=self.id, at=time.time())
+            self._journal.append("intent", process=self.id, at=time.time())
             self._prepare(group)
         except OSError as error:
-            self._never_ran(child_exec.NOT_PREPARED, f"{error.filename}: {error.strerror}")
+            self._fail_start(child_exec.NOT_PREPARED, f"{error.filename}: {error.strerror}")
             return
         out, err, report = (os.pipe2(os.O_CLOEXEC) for _ in range(3))
-        nothing = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
+        devnull = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
         self.pid = os.fork()
         if self.pid == 0:
             child_exec.run_process(
                 self.process,
-                stdio=(nothing, out[1], err[1]),
+                stdio=(devnull, out[1], err[1]),
                 report=report[1],
-                mounts=dwelling.usual_mounts(),
+                mounts=namespaces.base_mounts(),
                 scratch=scratch,
                 group=self.group,
             )
-        for fd in (out[1], err[1], report[1], nothing):
+        for fd in (out[1], err[1], report[1], devnull):
             os.close(fd)
         assert self._log is not None
-        self._copy(out[0], cri_log.Stream("stdout", self._log))
-        self._copy(err[0], cri_log.Stream("stderr", self._log))
+        self._watch_output(out[0], cri_log.Stream("stdout", self._log))
+        self._watch_output(err[0], cri_log.Stream("stderr", self._log))
         self._report = report[0]
-        self._loop.watch(self._report, lambda _: self._hear_outcome())
+        self._loop.watch(self._report, lambda _: self._read_report())
 
-    def _prepare(self, group: cgroups.Group | None) -> None:
+    def _prepare(self, group: cgroups.Cgroup | None) -> None:
         self._log = cri_log.LogFile(
             self.process["log_file"], max_bytes=self.process["log_max_bytes"], max_files=self.process["log_max_files"]
         )
-        self._machine_kills = cgroups.machine_kills_for_memory()
+        self._host_oom_kills = cgroups.host_oom_kills()
         if group:
             self.group = group
             group.make()
 
-    def _hear_outcome(self) -> None:
+    def _read_report(self) -> None:
         """The report pipe has closed: by exec, or by a child that says why there was none."""
         if self._report < 0:
             return
         data = b""
         while chunk := os.read(self._report, _PIPE_BYTES):
             data += chunk
-        self._loop.forget(self._report)
+        self._loop.unwatch(self._report)
         os.close(self._report)
         self._report = -1
         if data:
             failure = json.loads(data)
             if self.status is None:
                 _, self.status = os.waitpid(self.pid, 0)
-            self._never_ran(failure["code"], failure["message"])
+            self._fail_start(failure["code"], failure["message"])
             return
         start = proctree.start_time(self.pid) if self.status is None else 0  # the pid may be somebody else's by now
         self.started = {"pid": self.pid, "start": start, "at": time.time()}
-        self._journal.note_if_possible("started", process=self.id, **self.started)
-        self.tell(self)
+        self._journal.append_if_possible("started", process=self.id, **self.started)
+        self.on_state(self)
 
-    def _never_ran(self, code: int, message: str) -> None:
+    def _fail_start(self, code: int, message: str) -> None:
         self._end(code=code, signal_number=None, message=message, at=time.time())
 
     # -- output
 
-    def _copy(self, fd: int, stream: cri_log.Stream) -> None:
+    def _watch_output(self, fd: int, stream: cri_log.Stream) -> None:
         os.set_blocking(fd, False)
         self._streams[fd] = stream
 
@@ -135,7 +135,7 @@ class Charge:
 
     def _close_stream(self, fd: int) -> None:
         self._streams.pop(fd).finish()
-        self._loop.forget(fd)
+        self._loop.unwatch(fd)
         os.close(fd)
 
     # -- the end
@@ -143,7 +143,7 @@ class Charge:
     def mark_ended(self, status: int) -> None:
         """Its main process was waited for, perhaps before anybody heard how its start went."""
         self.status = status
-        self._hear_outcome()
+        self._read_report()
         self._ended_at = time.time()  # last: nobody ends before the start that is told just now
 
     def kill_all(self, orphans: list[int]) -> bool:
@@ -167,7 +167,7 @@ class Charge:
         if self.exited is not None or self.status is None:
             return
         code = os.waitstatus_to_exitcode(self.status)
-        kills = self._kills_for_memory(code)
+        kills = self._oom_kills(code)
         self._end(
             code=code if code >= 0 else None,
             signal_number=-code if code < 0 else None,
@@ -176,18 +176,18 @@ class Charge:
             oom_killed=kills > 0,
         )
 
-    def _kills_for_memory(self, code: int) -> int:
+    def _oom_kills(self, code: int) -> int:
         if self.group is not None and self.group.limits_memory:
-            return self.group.kills_for_memory() if code != 0 else 0
-        if code != -signal.SIGKILL or self.was_killed_here:
+            return self.group.oom_kills() if code != 0 else 0
+        if code != -signal.SIGKILL or self.killed_by_shim:
             return 0
-        return cgroups.machine_kills_for_memory() - self._machine_kills
+        return cgroups.host_oom_kills() - self._host_oom_kills
 
     def _end(
         self, *, code: int | None, signal_number: int | None, message: str, at: float, oom_killed: bool = False
     ) -> None:
         for fd in list(self._streams):
-            for _ in range(_MOST_READS):
+            for _ in range(_MAX_READS):
                 if not self._read(fd):
                     break
             if fd in self._streams:
@@ -197,5 +197,5 @@ class Charge:
         if self.group is not None:
             self.group.remove()
         self.exited = {"at": at, "code": code, "signal": signal_number, "oom_killed": oom_killed, "message": message}
-        self._journal.note_if_possible("exited", process=self.id, **self.exited)
-        self.tell(self)
+        self._journal.append_if_possible("exited", process=self.id, **self.exited)
+        self.on_state(self)

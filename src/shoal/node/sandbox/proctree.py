@@ -63,7 +63,7 @@ def boot_id() -> str:
         return file.read().strip().decode()
 
 
-def everyone() -> list[int]:
+def all_pids() -> list[int]:
     return [int(name) for name in os.listdir("/proc") if name.isdigit()]
 
 
@@ -76,7 +76,7 @@ def children(pid: int) -> list[int]:
                 found += [int(child) for child in file.read().split()]
     except (FileNotFoundError, ProcessLookupError):
         if os.path.exists("/proc/self/task") and not os.path.exists(f"/proc/self/task/{os.getpid()}/children"):
-            return [other for other in everyone() if (seen := stat(other)) is not None and seen.parent == pid]
+            return [other for other in all_pids() if (seen := stat(other)) is not None and seen.parent == pid]
     return found
 
 
@@ -117,7 +117,7 @@ def kill_leftovers(sandbox: str, sessions: dict[int, int]) -> list[int]:
     """Kill what a dead keeper left: processes that bear the sandbox's mark, and those of its sessions (leader's
     pid -> its start time). Gives back the pids that were still alive."""
     found = []
-    for pid in everyone():
+    for pid in all_pids():
         seen = stat(pid)
         if seen is None or not seen.is_alive:
             continue

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     Answer = tuple[Message, list[int]]
 
 
-class Conversation:
+class RpcConnection:
     """Answers (messages with an `n`) go to whoever asked; everything else goes to `on_message`.
 
     Descriptors are never left over: those of an answer nobody waits for any more are closed.
@@ -37,11 +37,11 @@ class Conversation:
         self._on_message = on_message
         self._on_closed = on_closed
         self._loop = asyncio.get_running_loop()
-        self._asked: dict[int, asyncio.Future[Answer]] = {}
+        self._pending: dict[int, asyncio.Future[Answer]] = {}
         self._last = 0
         self._number = channel.fileno()
         self.is_open = True
-        self._loop.add_reader(self._number, self._hear)
+        self._loop.add_reader(self._number, self._on_readable)
 
     def send(self, message: Message, fds: Sequence[int] = ()) -> None:
         """The descriptors are the other side's from here on, also where it does not get them."""
@@ -54,12 +54,12 @@ class Conversation:
         if self._channel.waiting_to_send:
             self._loop.add_writer(self._number, self._flush)
 
-    async def ask(self, message: Message, fds: Sequence[int] = ()) -> Answer:
+    async def call(self, message: Message, fds: Sequence[int] = ()) -> Answer:
         """The answer and its descriptors; Closed where the other side goes before it answers."""
         self._last += 1
         answer: asyncio.Future[Answer] = self._loop.create_future()
         number = self._last
-        self._asked[number] = answer
+        self._pending[number] = answer
         try:
             self.send({**message, "n": number}, fds)
             return await answer
@@ -68,7 +68,7 @@ class Conversation:
                 messages.close_all(answer.result()[1])  # it came, but whoever asked was gone before reading it
             raise
         finally:
-            self._asked.pop(number, None)
+            self._pending.pop(number, None)
 
     def _flush(self) -> None:
         with suppress(messages.Closed):
@@ -76,29 +76,29 @@ class Conversation:
         if not self._channel.waiting_to_send:
             self._loop.remove_writer(self._number)
 
-    def _hear(self) -> None:
+    def _on_readable(self) -> None:
         try:
-            self._hear_all()
+            self._dispatch()
         except messages.Closed:
-            self._end()
+            self._disconnect()
         except Exception:
             # Whoever asked would wait for ever for what we could not make sense of: end it, as if the other side
             # had gone. Those who depend on it know what to do then.
-            self._end()
+            self._disconnect()
             raise
 
-    def _hear_all(self) -> None:
+    def _dispatch(self) -> None:
         for message, fds in self._channel.receive():
             if "n" not in message or "do" in message:
                 self._on_message(message, fds)
                 continue
-            answer = self._asked.get(message["n"])
+            answer = self._pending.get(message["n"])
             if answer is not None and not answer.done():
                 answer.set_result((message, fds))
             else:
                 messages.close_all(fds)
 
-    def _end(self) -> None:
+    def _disconnect(self) -> None:
         if not self.is_open:
             return
         on_closed = self._on_closed
@@ -114,15 +114,15 @@ class Conversation:
         self._loop.remove_writer(self._number)
         self._channel.close()
         # Whoever listened holds this conversation too: without a cycle both are gone as soon as nobody wants them.
-        self._on_message, self._on_closed = _unheard, _nothing
-        for answer in self._asked.values():
+        self._on_message, self._on_closed = _close_fds, _no_op
+        for answer in self._pending.values():
             if not answer.done():
                 answer.set_exception(messages.Closed("the conversation is over"))
 
 
-def _unheard(_: Message, fds: list[int]) -> None:
+def _close_fds(_: Message, fds: list[int]) -> None:
     messages.close_all(fds)
 
 
-def _nothing() -> None:
+def _no_op() -> None:
     """Nobody listens any more."""

@@ -69,7 +69,7 @@ class Netlink:
     def add_bridge(self, name: str, *, hardware: bytes) -> int:
         info = attribute(_IFLA_LINKINFO, _text(_INFO_KIND, "bridge"))
         body = _link(flags=_UP, change=_UP) + _text(_IFLA_IFNAME, name) + attribute(_IFLA_ADDRESS, hardware) + info
-        self._ask(_NEWLINK, body, _CREATE | _EXCL, f"bridge {name}")
+        self._send_request(_NEWLINK, body, _CREATE | _EXCL, f"bridge {name}")
         return self.index_of(name)
 
     def add_veth(self, name: str, *, master: int, peer: str, peer_namespace: int, hardware: bytes) -> None:
@@ -84,30 +84,30 @@ class Netlink:
         data = attribute(_INFO_DATA, attribute(_VETH_PEER, other))
         info = attribute(_IFLA_LINKINFO, _text(_INFO_KIND, "veth") + data)
         body = _link(flags=_UP, change=_UP) + _text(_IFLA_IFNAME, name) + _number(_IFLA_MASTER, master) + info
-        self._ask(_NEWLINK, body, _CREATE | _EXCL, f"veth {name}")
+        self._send_request(_NEWLINK, body, _CREATE | _EXCL, f"veth {name}")
 
     def set_up(self, index: int) -> None:
-        self._ask(_SETLINK, _link(index=index, flags=_UP, change=_UP), 0, f"link {index} up")
+        self._send_request(_SETLINK, _link(index=index, flags=_UP, change=_UP), 0, f"link {index} up")
 
     def forward(self, index: int) -> None:
         """Let the kernel route packets that come in here (needed even to answer "unreachable")."""
         conf = attribute(_INET_CONF | _NESTED, _number(_CONF_FORWARDING, 1))
         spec = attribute(_IFLA_AF_SPEC | _NESTED, attribute(socket.AF_INET | _NESTED, conf))
-        self._ask(_SETLINK, _link(index=index) + spec, 0, f"forwarding on link {index}")
+        self._send_request(_SETLINK, _link(index=index) + spec, 0, f"forwarding on link {index}")
 
     def delete_link(self, index: int) -> None:
-        self._ask(_DELLINK, _link(index=index), 0, f"link {index}")
+        self._send_request(_DELLINK, _link(index=index), 0, f"link {index}")
 
     def index_of(self, name: str) -> int:
-        answer = self._ask(_GETLINK, _link() + _text(_IFLA_IFNAME, name), 0, f"link {name}")
+        answer = self._send_request(_GETLINK, _link() + _text(_IFLA_IFNAME, name), 0, f"link {name}")
         index: int = _LINK.unpack_from(answer)[2]
         return index
 
     def add_address(self, index: int, ip: str, prefix: int) -> None:
-        self._ask(_NEWADDR, self._address(index, ip, prefix), _CREATE | _REPLACE, f"address {ip}")
+        self._send_request(_NEWADDR, self._address(index, ip, prefix), _CREATE | _REPLACE, f"address {ip}")
 
     def delete_address(self, index: int, ip: str, prefix: int) -> None:
-        self._ask(_DELADDR, self._address(index, ip, prefix), 0, f"address {ip}")
+        self._send_request(_DELADDR, self._address(index, ip, prefix), 0, f"address {ip}")
 
     def _address(self, index: int, ip: str, prefix: int) -> bytes:
         raw = socket.inet_aton(ip)
@@ -115,7 +115,7 @@ class Netlink:
         return head + attribute(_IFA_LOCAL, raw) + attribute(_IFA_ADDRESS, raw)
 
     def add_default_route(self, gateway: str) -> None:
-        self._ask(
+        self._send_request(
             _NEWROUTE,
             self._route(_RTN_UNICAST) + attribute(_RTA_GATEWAY, socket.inet_aton(gateway)),
             _CREATE | _REPLACE,
@@ -127,12 +127,12 @@ class Netlink:
         rather than unreachable: the kernel tells a datagram socket only of errors it takes for final. The
         metric is the highest, so that any true default route goes before it."""
         body = self._route(_RTN_PROHIBIT) + _number(_RTA_PRIORITY, 0xFFFFFFFE)
-        self._ask(_NEWROUTE, body, _CREATE | _REPLACE, "prohibited default route")
+        self._send_request(_NEWROUTE, body, _CREATE | _REPLACE, "prohibited default route")
 
     def _route(self, kind: int) -> bytes:
         return _ROUTE.pack(socket.AF_INET, 0, 0, 0, _TABLE_MAIN, _PROTOCOL_BOOT, _SCOPE_UNIVERSE, kind, 0)
 
-    def _ask(self, kind: int, body: bytes, flags: int, what: str) -> bytes:
+    def _send_request(self, kind: int, body: bytes, flags: int, what: str) -> bytes:
         """One request; the answer's payload where there is one. OSError with `what` where the kernel refuses."""
         self._sequence += 1
         wanted = _ACK if kind != _GETLINK else 0

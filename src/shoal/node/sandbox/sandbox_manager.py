@@ -1,4 +1,4 @@
-"""All sandboxes of one data folder, seen from the agent: `Keepers` implements `port.Sandboxes`.
+"""All sandboxes of one data folder, seen from the agent: `SandboxManager` implements `port.Sandboxes`.
 
     sandboxes = await Keepers.open(data / "sandboxes")
     kept, lost = await sandboxes.adopt()
@@ -28,18 +28,18 @@ from urllib.request import getproxies_environment
 
 from shoal.node.sandbox import messages, shim, shim_journal
 from shoal.node.sandbox.dns_forwarder import resolv_conf
-from shoal.node.sandbox.egress_outside import machines_resolv_conf
-from shoal.node.sandbox.interface import Exited, KeeperLost, LostSandbox, Network, ProcessState, SandboxSpec
-from shoal.node.sandbox.network_client import FabricLink
+from shoal.node.sandbox.egress_outside import host_resolv_conf
+from shoal.node.sandbox.interface import Exited, LostSandbox, Network, ProcessState, SandboxSpec, ShimLost
+from shoal.node.sandbox.network_client import NetworkClient
 from shoal.node.sandbox.shim_client import (
-    KeptSandbox,
     SandboxFailed,
+    ShimClient,
     kill_leftovers,
-    remove_groups,
+    remove_cgroups,
     spec_as_json,
     spec_from_json,
     state_of,
-    until_gone,
+    wait_gone,
 )
 from shoal.node.sandbox.zygote_client import Zygote
 
@@ -49,7 +49,7 @@ PREFIX = 16
 _log = logging.getLogger(__name__)
 
 
-class NetworkNotToBeHad(Exception):
+class NetworkUnavailable(Exception):
     """The network that was asked for cannot be had here; says why and what to do."""
 
 
@@ -57,7 +57,7 @@ class FolderInUse(Exception):
     """Another agent keeps its sandboxes in this folder."""
 
 
-class Keepers:
+class SandboxManager:
     """Implements `port.Sandboxes`. Made by `open`."""
 
     def __init__(self, folder: Path, zygote: Zygote, *, network: Network, lock: int, pids_limit: int | None) -> None:
@@ -65,12 +65,12 @@ class Keepers:
         self.zygote = zygote
         self._network = network
         self._lock = lock
-        usual: int = zygote.allowed["pids"]
-        self._pids_limit = (usual if pids_limit is None else pids_limit) or None
+        default_limit: int = zygote.allowed["pids"]
+        self._pids_limit = (default_limit if pids_limit is None else pids_limit) or None
         self.cluster = "shoal-" + hashlib.sha256(os.fsencode(folder)).hexdigest()[:12]
-        self._sandboxes: dict[str, KeptSandbox] = {}
+        self._sandboxes: dict[str, ShimClient] = {}
         self._refused: frozenset[str] = frozenset()  # what cannot be served, said once
-        self.fabric = FabricLink(zygote, folder, self._fabric_config())
+        self.network_client = NetworkClient(zygote, folder, self._network_config())
 
     @classmethod
     async def open(
@@ -80,27 +80,29 @@ class Keepers:
         network: Network | None = None,
         pids_limit: int | None = None,
         python: str = sys.executable,
-    ) -> Keepers:
+    ) -> SandboxManager:
         """`network` None: isolated where this machine allows it, loopback where not. `pids_limit` is the number of
         processes and threads of a pod; None: a quarter of what the machine can hold, 0: no limit."""
-        folder, lock = _take(folder)
+        folder, lock = _lock_folder(folder)
         zygote = Zygote(python, folder)
-        keepers = None
+        manager = None
         try:
             await zygote.start()
-            keepers = cls(folder, zygote, network=_choose(network, zygote.allowed), lock=lock, pids_limit=pids_limit)
-            await keepers.fabric.find()
-            keepers._agree_with_fabric(wanted=network)
-            keepers._write_resolv_conf()
+            manager = cls(
+                folder, zygote, network=_choose_network(network, zygote.allowed), lock=lock, pids_limit=pids_limit
+            )
+            await manager.network_client.find()
+            manager._adopt_network_kind(wanted=network)
+            manager._write_resolv_conf()
         except BaseException:
-            if keepers is not None:
-                await keepers.fabric.leave(wait=False)
+            if manager is not None:
+                await manager.network_client.disconnect(wait=False)
             await zygote.stop()
             os.close(lock)
             raise
-        return keepers
+        return manager
 
-    def _fabric_config(self) -> dict[str, Any]:
+    def _network_config(self) -> dict[str, Any]:
         return {
             "folder": str(self._folder),
             "isolated": self._network is Network.ISOLATED,
@@ -109,11 +111,11 @@ class Keepers:
             "prefix": PREFIX,
         }
 
-    def _agree_with_fabric(self, *, wanted: Network | None) -> None:
+    def _adopt_network_kind(self, *, wanted: Network | None) -> None:
         """Pods from an earlier life live in a network of one kind; new ones join them there."""
-        found = Network.ISOLATED if self.fabric.is_isolated else Network.LOOPBACK
+        found = Network.ISOLATED if self.network_client.is_isolated else Network.LOOPBACK
         if wanted is not None and wanted is not found:
-            raise NetworkNotToBeHad(
+            raise NetworkUnavailable(
                 f"pods of this cluster still run on the {found} network. Stop them, or leave the choice as it was."
             )
         self._network = found
@@ -129,38 +131,38 @@ class Keepers:
 
     def _write_resolv_conf(self) -> None:
         path = self._folder / "resolv.conf"
-        path.write_text(resolv_conf(machines_resolv_conf(), GATEWAY))
+        path.write_text(resolv_conf(host_resolv_conf(), GATEWAY))
         path.chmod(0o644)
 
     def environment(self) -> Mapping[str, str]:
         """Nothing where pods reach the outside by themselves. They are told of our proxy where they do not, and
         where the caller uses a proxy: ours passes on to that one, which may listen where no pod can reach it."""
-        if self._network is Network.LOOPBACK or (self.fabric.is_open and not getproxies_environment()):
+        if self._network is Network.LOOPBACK or (self.network_client.is_open and not getproxies_environment()):
             return {}
-        proxy = self.fabric.proxy_url
+        proxy = self.network_client.proxy_url
         inside = ipaddress.ip_network(f"{GATEWAY}/{PREFIX}", strict=False)
         direct = f"localhost,127.0.0.1,::1,.svc,.cluster.local,{inside}"
-        told = {"http_proxy": proxy, "https_proxy": proxy, "no_proxy": direct}
-        return told | {name.upper(): value for name, value in told.items()}
+        data = {"http_proxy": proxy, "https_proxy": proxy, "no_proxy": direct}
+        return data | {name.upper(): value for name, value in data.items()}
 
     # -- sandboxes
 
-    async def create(self, spec: SandboxSpec) -> KeptSandbox:
+    async def create(self, spec: SandboxSpec) -> ShimClient:
         known = self._sandboxes.get(spec.id)
         if known is not None and not known.is_lost:
             return known
-        await self.forget(spec.id)
+        await self.remove(spec.id)
         folder = self._folder / spec.id
         folder.mkdir(mode=0o700)
-        await self.fabric.ready()
-        sandbox = await self._fork_keeper(spec, folder)
+        await self.network_client.ready()
+        sandbox = await self._fork_shim(spec, folder)
         self._sandboxes[spec.id] = sandbox
-        self.fabric.tell_pod(*_told(spec))
+        self.network_client.add_pod(*_network_entry(spec))
         return sandbox
 
-    async def _fork_keeper(self, spec: SandboxSpec, folder: Path) -> KeptSandbox:
+    async def _fork_shim(self, spec: SandboxSpec, folder: Path) -> ShimClient:
         config = {
-            **self._fabric_config(),
+            **self._network_config(),
             "folder": str(folder),
             "spec": spec_as_json(spec),
             "cgroup": self.zygote.allowed["cgroup"],
@@ -170,44 +172,44 @@ class Keepers:
         }
         for attempt in (1, 2):
             ours, theirs = socket.socketpair()
-            fds = [theirs.detach(), *(os.dup(fd) for fd in self.fabric.namespaces)]
-            sandbox = self._meet(ours, folder)
+            fds = [theirs.detach(), *(os.dup(fd) for fd in self.network_client.namespaces)]
+            sandbox = self._shim_client(ours, folder)
             try:
                 await self.zygote.send({"do": "keep", "config": config}, fds)
-                await sandbox.meet()
-            except (KeeperLost, messages.Closed) as lost:
+                await sandbox.handshake()
+            except (ShimLost, messages.Closed) as lost:
                 if attempt == 2:  # a zygote killed just now took the message with it; twice is no accident
                     shutil.rmtree(folder, ignore_errors=True)
                     raise SandboxFailed("the process that is to keep the pod died twice at its start") from lost
             except SandboxFailed:
-                sandbox.leave()
+                sandbox.disconnect()
                 shutil.rmtree(folder, ignore_errors=True)
                 raise
             else:
                 return sandbox
         raise AssertionError("unreachable: the second attempt returns or raises")
 
-    def _meet(self, sock: socket.socket, folder: Path) -> KeptSandbox:
-        return KeptSandbox(sock, folder, on_gone=self._note_gone)
+    def _shim_client(self, sock: socket.socket, folder: Path) -> ShimClient:
+        return ShimClient(sock, folder, on_gone=self._on_shim_gone)
 
-    def _note_gone(self, sandbox: KeptSandbox) -> None:
-        remove_groups(self.zygote.allowed["cgroup"], self.cluster, sandbox.id)  # a keeper that was killed left them
+    def _on_shim_gone(self, sandbox: ShimClient) -> None:
+        remove_cgroups(self.zygote.allowed["cgroup"], self.cluster, sandbox.id)  # a keeper that was killed left them
         for name, known in list(self._sandboxes.items()):
             if known is sandbox:
                 del self._sandboxes[name]
-                self.fabric.forget_pod(_told(sandbox.spec)[0])
+                self.network_client.remove_pod(_network_entry(sandbox.spec)[0])
 
-    def _tell_pods(self) -> None:
-        self.fabric.tell_pods(dict(_told(sandbox.spec) for sandbox in self._sandboxes.values()))
+    def _publish_pods(self) -> None:
+        self.network_client.set_pods(dict(_network_entry(sandbox.spec) for sandbox in self._sandboxes.values()))
 
-    async def adopt(self) -> tuple[list[KeptSandbox], list[LostSandbox]]:
-        kept: list[KeptSandbox] = []
+    async def adopt(self) -> tuple[list[ShimClient], list[LostSandbox]]:
+        kept: list[ShimClient] = []
         lost: list[LostSandbox] = []
         for folder in sorted(path for path in self._folder.iterdir() if path.is_dir()):
             if folder.name in self._sandboxes:
                 kept.append(self._sandboxes[folder.name])
                 continue
-            sandbox = await self._find_keeper(folder)
+            sandbox = await self._find_shim(folder)
             if sandbox is not None:
                 self._sandboxes[folder.name] = sandbox
                 kept.append(sandbox)
@@ -215,28 +217,28 @@ class Keepers:
                 lost.append(await self._clean_up(record))
             else:
                 shutil.rmtree(folder, ignore_errors=True)
-        self._tell_pods()
+        self._publish_pods()
         return kept, lost
 
-    async def _find_keeper(self, folder: Path) -> KeptSandbox | None:
+    async def _find_shim(self, folder: Path) -> ShimClient | None:
         try:
-            sandbox = self._meet(messages.connect(str(folder), shim.SOCKET), folder)
+            sandbox = self._shim_client(messages.connect(str(folder), shim.SOCKET), folder)
         except OSError:
             return None
         try:
-            await sandbox.meet()
-        except KeeperLost:
+            await sandbox.handshake()
+        except ShimLost:
             return None
         return sandbox
 
     async def _clean_up(self, record: shim_journal.Record) -> LostSandbox:
-        await until_gone(kill_leftovers(record))
+        await wait_gone(kill_leftovers(record))
         spec = spec_from_json(record.spec)
-        remove_groups(self.zygote.allowed["cgroup"], self.cluster, spec.id)
-        states = {name: _as_lost(name, state_of(name, told)) for name, told in record.processes.items()}
+        remove_cgroups(self.zygote.allowed["cgroup"], self.cluster, spec.id)
+        states = {name: _as_lost(name, state_of(name, data)) for name, data in record.processes.items()}
         return LostSandbox(spec, states)
 
-    async def forget(self, sandbox: str) -> None:
+    async def remove(self, sandbox: str) -> None:
         folder = self._folder / sandbox
         record = shim_journal.read(str(folder))
         if record is not None:
@@ -246,7 +248,7 @@ class Keepers:
     # -- services, and leaving
 
     async def serve(self, services: Mapping[tuple[str, int], tuple[tuple[str, int], ...]]) -> None:
-        refused = await self.fabric.serve(services)
+        refused = await self.network_client.serve(services)
         for sentence in refused:
             if sentence not in self._refused:
                 _log.warning("service address %s", sentence)
@@ -256,20 +258,21 @@ class Keepers:
         # Not adopted is not the same as none; but with the folder everything in it was removed.
         is_empty = not self._folder.exists() or not any(path.is_dir() for path in self._folder.iterdir())
         for sandbox in self._sandboxes.values():
-            sandbox.leave()
+            sandbox.disconnect()
         if is_empty:
-            self.fabric.tell_pods({})  # the fabric stays for pods; a keeper may have died without anybody hearing yet
-        await self.fabric.leave(wait=is_empty)
+            # the fabric stays for pods; a keeper may have died without anybody hearing yet
+            self.network_client.set_pods({})
+        await self.network_client.disconnect(wait=is_empty)
         await self.zygote.stop()
         os.close(self._lock)
 
 
-def _told(spec: SandboxSpec) -> tuple[str, str]:
+def _network_entry(spec: SandboxSpec) -> tuple[str, str]:
     """What the fabric knows a pod by, and where its hosts file lies."""
     return spec.ip or spec.id, str(spec.hosts_file)
 
 
-def _take(folder: Path) -> tuple[Path, int]:
+def _lock_folder(folder: Path) -> tuple[Path, int]:
     folder = folder.resolve()
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -281,9 +284,9 @@ def _take(folder: Path) -> tuple[Path, int]:
     return folder, lock
 
 
-def _choose(wanted: Network | None, allowed: Mapping[str, Any]) -> Network:
+def _choose_network(wanted: Network | None, allowed: Mapping[str, Any]) -> Network:
     if wanted is Network.ISOLATED and not allowed["network"]:
-        raise NetworkNotToBeHad(
+        raise NetworkUnavailable(
             f"pods cannot have networks of their own here: {allowed['network_detail']}. "
             f"Choose the loopback network; `shoal doctor` says what that costs."
         )
@@ -302,4 +305,4 @@ def _as_lost(name: str, state: ProcessState) -> ProcessState:
     return replace(state, exited=Exited(name, time.time(), None, None, message=message))
 
 
-__all__ = ["FolderInUse", "Keepers", "NetworkNotToBeHad", "SandboxFailed"]
+__all__ = ["FolderInUse", "NetworkUnavailable", "SandboxFailed", "SandboxManager"]

@@ -18,10 +18,10 @@ from shoal.node.sandbox.relay import CHUNK, Connection, abort, relay
 Address = tuple[str, int]
 Table = dict[Address, list[Address]]
 
-_MOST_SECONDS_TO_CONNECT = 10.0
+_CONNECT_TIMEOUT_SECONDS = 10.0
 
 
-class Services:
+class ServiceProxy:
     """The table, and a listening socket for each of its lines. `bridge` None: the addresses are there already."""
 
     def __init__(
@@ -32,32 +32,32 @@ class Services:
         self._dial = dial
         self._limits = limits
         self._table: Table = {}
-        self._turns: dict[Address, int] = {}
+        self._next_backends: dict[Address, int] = {}
         self._servers: dict[Address, asyncio.Server] = {}
         self._addresses: set[str] = set()
         self._open: Counter[str] = Counter()  # connections by address
-        self._one_at_a_time = asyncio.Lock()
+        self._lock = asyncio.Lock()
 
     def has(self, ip: str) -> bool:
         return ip in self._addresses
 
     async def replace(self, table: Table) -> list[str]:
         """Serve this table from now on; gives back a sentence for each line that cannot be served."""
-        async with self._one_at_a_time:
+        async with self._lock:
             self._table = table
             for gone in self._servers.keys() - table.keys():
                 self._servers.pop(gone).close()
-                self._turns.pop(gone, None)
-            self._carry({host for host, _ in table})
+                self._next_backends.pop(gone, None)
+            self._set_addresses({host for host, _ in table})
             refused = []
             for address in table.keys() - self._servers.keys():
                 try:
                     self._servers[address] = await self._listen(address)
                 except OSError as error:
                     refused.append(f"{address[0]}:{address[1]} cannot be served: {os.strerror(error.errno or 0)}")
-            return sorted([*refused, *self._loops()])
+            return sorted([*refused, *self._find_loops()])
 
-    def _loops(self) -> list[str]:
+    def _find_loops(self) -> list[str]:
         """A sentence for each backend that is a virtual address itself: connections to it would never end."""
         return [
             f"{host}:{port} leads to the virtual address {end}:{end_port}; that backend is passed over"
@@ -66,7 +66,7 @@ class Services:
             if self.has(end)
         ]
 
-    def _carry(self, wanted: set[str]) -> None:
+    def _set_addresses(self, wanted: set[str]) -> None:
         """Have these addresses on the bridge, and those that open connections still use."""
         if self._net is not None:
             wanted = wanted | {ip for ip in self._addresses if self._open[ip]}
@@ -80,15 +80,15 @@ class Services:
         async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             self._open[address[0]] += 1
             try:
-                await self._pass_on(address, (reader, writer))
+                await self._forward(address, (reader, writer))
             finally:
                 self._open[address[0]] -= 1
                 if address not in self._table:
-                    self._carry({host for host, _ in self._table})
+                    self._set_addresses({host for host, _ in self._table})
 
         return await asyncio.start_server(self._limits.limited(serve), *address, limit=CHUNK, backlog=1024)
 
-    async def _pass_on(self, address: Address, client: Connection) -> None:
+    async def _forward(self, address: Address, client: Connection) -> None:
         try:
             server = await self.connect(address)
         except OSError:
@@ -99,12 +99,12 @@ class Services:
     async def connect(self, address: Address) -> Connection:
         """A connection to the next backend that accepts one; OSError where none does."""
         backends = self._table.get(address, [])
-        turn = self._turns.get(address, 0)
-        self._turns[address] = turn + 1
+        turn = self._next_backends.get(address, 0)
+        self._next_backends[address] = turn + 1
         for step in range(len(backends)):
             host, port = backends[(turn + step) % len(backends)]
             try:
-                async with asyncio.timeout(_MOST_SECONDS_TO_CONNECT):
+                async with asyncio.timeout(_CONNECT_TIMEOUT_SECONDS):
                     return await self._dial(host, port)
             except OSError:  # TimeoutError is one
                 continue

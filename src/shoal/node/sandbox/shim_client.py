@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shoal.node.sandbox import cgroups, messages, proctree, shim_journal
-from shoal.node.sandbox.exec_handle import KeptExecution, outcome_of
-from shoal.node.sandbox.hosts_lookup import look_up
-from shoal.node.sandbox.interface import Exited, KeeperLost, ProcessSpec, ProcessState, SandboxSpec, Started
-from shoal.node.sandbox.rpc import Conversation
+from shoal.node.sandbox.exec_handle import ExecHandle, result_of
+from shoal.node.sandbox.hosts_lookup import look_up_host
+from shoal.node.sandbox.interface import Exited, ProcessSpec, ProcessState, SandboxSpec, ShimLost, Started
+from shoal.node.sandbox.rpc import RpcConnection
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -32,8 +32,8 @@ class SandboxFailed(Exception):
     """A sandbox could not be made; says what the machine refused."""
 
 
-def state_of(process: str, told: Mapping[str, Any]) -> ProcessState:
-    started, exited = told["started"], told["exited"]
+def state_of(process: str, data: Mapping[str, Any]) -> ProcessState:
+    started, exited = data["started"], data["exited"]
     return ProcessState(
         started=None if started is None else Started(process, started["pid"], started["at"]),
         exited=None
@@ -68,28 +68,28 @@ def _process_as_json(process: ProcessSpec) -> dict[str, Any]:
     }
 
 
-class KeptSandbox:
+class ShimClient:
     """Implements `port.Sandbox`."""
 
     def __init__(
-        self, sock: socket.socket, folder: Path, *, on_gone: Callable[[KeptSandbox], None] = lambda _: None
+        self, sock: socket.socket, folder: Path, *, on_gone: Callable[[ShimClient], None] = lambda _: None
     ) -> None:
         self._folder = folder
         self._isolated = False
         self._on_gone = on_gone
         self._spec: SandboxSpec | None = None
-        self.keeper_pid = 0
+        self.shim_pid = 0
         self._pids: dict[str, int] = {}
         self._states: dict[str, ProcessState] = {}
-        self._ends: dict[str, asyncio.Future[Exited]] = {}
-        self._executions: dict[int, asyncio.Future[int]] = {}
-        self._met: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._exit_futures: dict[str, asyncio.Future[Exited]] = {}
+        self._exec_futures: dict[int, asyncio.Future[int]] = {}
+        self._hello: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._is_closed = False
-        self._talk = Conversation(messages.Channel(sock), on_message=self._hear, on_closed=self._lose)
+        self._rpc = RpcConnection(messages.Channel(sock), on_message=self._on_message, on_closed=self._on_closed)
 
-    async def meet(self) -> None:
+    async def handshake(self) -> None:
         """Until the keeper has said who it is. SandboxFailed where it could not become one."""
-        await self._met
+        await self._hello
 
     @property
     def spec(self) -> SandboxSpec:
@@ -103,46 +103,46 @@ class KeptSandbox:
 
     @property
     def is_lost(self) -> bool:
-        return not self._talk.is_open and not self._is_closed
+        return not self._rpc.is_open and not self._is_closed
 
     # -- what the keeper says
 
-    def _hear(self, message: dict[str, Any], _: list[int]) -> None:
+    def _on_message(self, message: dict[str, Any], _: list[int]) -> None:
         match message.get("event"):
             case "hello":
                 self._spec = spec_from_json(message["spec"])
-                self.keeper_pid = message["keeper"]
+                self.shim_pid = message["keeper"]
                 self._isolated = message["isolated"]
-                for process, told in message["processes"].items():
-                    self._note(process, told)
-                if not self._met.done():
-                    self._met.set_result(None)
-            case "failed" if not self._met.done():
-                self._met.set_exception(SandboxFailed(message["message"]))
-                self._met.exception()  # seen: whoever wanted to meet it may have given up
+                for process, data in message["processes"].items():
+                    self._update_state(process, data)
+                if not self._hello.done():
+                    self._hello.set_result(None)
+            case "failed" if not self._hello.done():
+                self._hello.set_exception(SandboxFailed(message["message"]))
+                self._hello.exception()  # seen: whoever wanted to meet it may have given up
             case "state":
-                self._note(message["process"], message)
+                self._update_state(message["process"], message)
             case "executed":
                 # A short command may be over before whoever asked for it has read the answer.
-                ended = self._execution(message["execution"])
+                ended = self._exec_future(message["execution"])
                 if not ended.done():
                     ended.set_result(message["code"])
 
-    def _execution(self, number: int) -> asyncio.Future[int]:
-        if number not in self._executions:
-            self._executions[number] = asyncio.get_running_loop().create_future()
-        return self._executions[number]
+    def _exec_future(self, number: int) -> asyncio.Future[int]:
+        if number not in self._exec_futures:
+            self._exec_futures[number] = asyncio.get_running_loop().create_future()
+        return self._exec_futures[number]
 
-    def _note(self, process: str, told: Mapping[str, Any]) -> None:
-        state = self._states[process] = state_of(process, told)
-        ended = self._ends.get(process)
+    def _update_state(self, process: str, data: Mapping[str, Any]) -> None:
+        state = self._states[process] = state_of(process, data)
+        ended = self._exit_futures.get(process)
         if state.exited is not None and ended is not None and not ended.done():
             ended.set_result(state.exited)
 
-    def _lose(self) -> None:
-        lost = KeeperLost("the keeper of this sandbox died")
-        awaited = self._take_awaited() if self._met.done() else [self._met, *self._take_awaited()]
-        for future in awaited:
+    def _on_closed(self) -> None:
+        lost = ShimLost("the keeper of this sandbox died")
+        pending = self._pop_pending() if self._hello.done() else [self._hello, *self._pop_pending()]
+        for future in pending:
             future.set_exception(lost)
             future.exception()  # seen: nobody may be waiting for it
         record = shim_journal.read(str(self._folder))
@@ -150,25 +150,25 @@ class KeptSandbox:
             kill_leftovers(record)
         self._on_gone(self)
 
-    def _take_awaited(self) -> list[asyncio.Future[Any]]:
+    def _pop_pending(self) -> list[asyncio.Future[Any]]:
         """What somebody may still wait for; forgotten here."""
-        futures: list[asyncio.Future[Any]] = [*self._ends.values(), *self._executions.values()]
-        self._ends.clear()
-        self._executions.clear()
+        futures: list[asyncio.Future[Any]] = [*self._exit_futures.values(), *self._exec_futures.values()]
+        self._exit_futures.clear()
+        self._exec_futures.clear()
         return [future for future in futures if not future.done()]
 
-    async def _ask(self, message: dict[str, Any]) -> tuple[dict[str, Any], list[int]]:
+    async def _call(self, message: dict[str, Any]) -> tuple[dict[str, Any], list[int]]:
         try:
-            return await self._talk.ask(message)
+            return await self._rpc.call(message)
         except messages.Closed as error:
-            raise KeeperLost("the keeper of this sandbox died") from error
+            raise ShimLost("the keeper of this sandbox died") from error
 
     # -- processes
 
     async def start(self, process: ProcessSpec) -> Started | Exited:
         known = self._states.get(process.id)
         if known is None:
-            answer, _ = await self._ask({"do": "start", "process": _process_as_json(process)})
+            answer, _ = await self._call({"do": "start", "process": _process_as_json(process)})
             known = state_of(process.id, answer)
         result = known.started or known.exited
         assert result is not None, "a keeper answers a start when it knows how it went"
@@ -181,36 +181,34 @@ class KeptSandbox:
         known = self._states.get(process)
         if known is not None and known.exited is not None:
             return known.exited
-        if not self._talk.is_open:
-            raise KeeperLost("the keeper of this sandbox died")
-        ended = self._ends.get(process)
+        if not self._rpc.is_open:
+            raise ShimLost("the keeper of this sandbox died")
+        ended = self._exit_futures.get(process)
         if ended is None:
-            ended = self._ends[process] = asyncio.get_running_loop().create_future()
-        return await outcome_of(ended)
+            ended = self._exit_futures[process] = asyncio.get_running_loop().create_future()
+        return await result_of(ended)
 
     async def signal(self, process: str, signal: signals.Signals) -> None:
-        await self._ask({"do": "signal", "process": process, "signal": int(signal)})
+        await self._call({"do": "signal", "process": process, "signal": int(signal)})
 
     async def execute(
         self, process: str, argv: tuple[str, ...], *, env: Mapping[str, str] | None = None, tty: bool = False
-    ) -> KeptExecution:
+    ) -> ExecHandle:
         message = {"do": "execute", "process": process, "argv": list(argv), "env": dict(env or {}), "tty": tty}
-        answer, fds = await self._ask(message)
+        answer, fds = await self._call(message)
         if "error" in answer:
             raise (OSError if answer.get("is_running") else ProcessLookupError)(answer["error"])
         number = answer["execution"]
-        ended = self._execution(number)
-        ended.add_done_callback(lambda _: self._executions.pop(number, None))
+        ended = self._exec_future(number)
+        ended.add_done_callback(lambda _: self._exec_futures.pop(number, None))
 
         async def kill() -> None:
-            await self._ask({"do": "kill_execution", "execution": number})
+            await self._call({"do": "kill_execution", "execution": number})
 
-        return KeptExecution(fds, ended=ended, kill=kill)
+        return ExecHandle(fds, ended=ended, kill=kill)
 
     def usage(self) -> Mapping[str, tuple[float, int]]:
-        orphans = [
-            (pid, seen) for pid in proctree.children(self.keeper_pid) if (seen := proctree.stat(pid)) is not None
-        ]
+        orphans = [(pid, seen) for pid in proctree.children(self.shim_pid) if (seen := proctree.stat(pid)) is not None]
         used = {}
         for process, state in self._states.items():
             if state.started is None or state.exited is not None:
@@ -249,7 +247,7 @@ class KeptSandbox:
         if host == "localhost":
             # On the machine's own network a pod's programs may listen at the pod's address only.
             return ["127.0.0.1"] if self._has_own_network or not self.spec.ip else [self.spec.ip, "127.0.0.1"]
-        found = look_up(str(self.spec.hosts_file), host)
+        found = look_up_host(str(self.spec.hosts_file), host)
         if found is None:
             raise OSError(f"{host} is not in the hosts file of the pod")
         return [found]
@@ -261,7 +259,7 @@ class KeptSandbox:
     async def _socket(self, address: str) -> socket.socket:
         kind = socket.AF_INET6 if ":" in address else socket.AF_INET
         if self._has_own_network:
-            _, fds = await self._ask({"do": "socket", "family": int(kind)})
+            _, fds = await self._call({"do": "socket", "family": int(kind)})
             sock = socket.socket(fileno=fds[0])
         else:
             sock = socket.socket(kind, socket.SOCK_STREAM)
@@ -270,7 +268,7 @@ class KeptSandbox:
 
     async def namespaces(self) -> list[int]:
         """Descriptors of the fabric's namespaces, which every keeper holds on to."""
-        _, fds = await self._ask({"do": "namespaces"})
+        _, fds = await self._call({"do": "namespaces"})
         return fds
 
     # -- the end
@@ -279,22 +277,22 @@ class KeptSandbox:
         if self._is_closed:
             return
         try:
-            await self._talk.ask({"do": "close"})
+            await self._rpc.call({"do": "close"})
         except messages.Closed:
             record = shim_journal.read(str(self._folder))
             if record is not None:
-                await until_gone(kill_leftovers(record))
-        self.leave()
+                await wait_gone(kill_leftovers(record))
+        self.disconnect()
         remove_folder(self._folder)
         self._on_gone(self)
 
-    def leave(self) -> None:
+    def disconnect(self) -> None:
         """Stop talking; the keeper goes on. Whoever still waits for something of it is cancelled and told of no end:
         there was none."""
         self._is_closed = True
-        self._talk.close()
-        self._met.cancel()
-        for future in self._take_awaited():
+        self._rpc.close()
+        self._hello.cancel()
+        for future in self._pop_pending():
             future.cancel()
 
 
@@ -330,13 +328,13 @@ def kill_leftovers(record: shim_journal.Record) -> list[int]:
         return []
     sessions = {
         started["pid"]: started["start"]
-        for told in record.processes.values()
-        if (started := told["started"]) and started["start"]  # else it was over before anybody looked
+        for data in record.processes.values()
+        if (started := data["started"]) and started["start"]  # else it was over before anybody looked
     }
     return proctree.kill_leftovers(record.spec["id"], sessions)
 
 
-async def until_gone(pids: list[int]) -> None:
+async def wait_gone(pids: list[int]) -> None:
     """Until these processes, which need not be children, have ended."""
     loop = asyncio.get_running_loop()
     for pid in pids:
@@ -353,6 +351,6 @@ async def until_gone(pids: list[int]) -> None:
             os.close(fd)
 
 
-def remove_groups(place: Mapping[str, Any] | None, cluster: str, sandbox: str) -> None:
+def remove_cgroups(place: Mapping[str, Any] | None, cluster: str, sandbox: str) -> None:
     if place is not None:
-        cgroups.remove_pod(cgroups.Place(**place), cluster, sandbox)
+        cgroups.remove_pod(cgroups.CgroupRoot(**place), cluster, sandbox)

@@ -26,27 +26,27 @@ class Journal:
 
     def __init__(self, folder: str) -> None:
         self._fd = os.open(f"{folder}/{NAME}", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-        self._is_torn = False
+        self._is_partial = False
 
-    def note(self, fact: str, **details: Any) -> None:
+    def append(self, fact: str, **details: Any) -> None:
         """Put a fact on record; OSError where the disk refuses, and then nothing of it counts."""
         line = json.dumps({"fact": fact, **details}, separators=(",", ":")).encode() + b"\n"
-        if self._is_torn:
+        if self._is_partial:
             line = b"\n" + line
-        self._is_torn = True
+        self._is_partial = True
         try:
             written = os.write(self._fd, line)
         except OSError as refused:
             raise OSError(refused.errno, refused.strerror, NAME) from None
         if written < len(line):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), NAME)
-        self._is_torn = False
+        self._is_partial = False
 
-    def note_if_possible(self, fact: str, **details: Any) -> None:
+    def append_if_possible(self, fact: str, **details: Any) -> None:
         """For what has happened anyway. On a full disk the keeper goes on and tells it from memory: only a keeper
         that dies before there is room again forgets it."""
         try:
-            self.note(fact, **details)
+            self.append(fact, **details)
         except OSError:
             return
 

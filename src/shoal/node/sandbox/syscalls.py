@@ -89,14 +89,14 @@ def set_hostname(name: str) -> None:
     _check(_libc.sethostname(data, len(data)), "sethostname")
 
 
-def die_with_parent(parent: int) -> None:
+def set_parent_death_signal(parent: int) -> None:
     """SIGKILL for this process when its parent dies. Credentials changed later take the setting away again."""
     _check(_libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0), "prctl")
     if os.getppid() != parent:  # it died before the setting could see it
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def become_subreaper() -> None:
+def set_child_subreaper() -> None:
     """Orphans below this process come to it instead of to the machine's init."""
     _check(_libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), "prctl")
 
@@ -106,7 +106,7 @@ def set_no_new_privs() -> None:
     _check(_libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "prctl")
 
 
-def be_dumpable() -> None:
+def set_dumpable() -> None:
     """Entering a user namespace hides a process from its own user in /proc; undo that."""
     _check(_libc.prctl(_PR_SET_DUMPABLE, 1, 0, 0, 0), "prctl")
 
@@ -134,14 +134,14 @@ def mount_flags(path: str) -> int:
 
 
 def watch_deletions(folder: str) -> int:
-    """A descriptor that becomes readable when something in `folder` is deleted; `deleted` says what."""
+    """A descriptor that becomes readable when something in `folder` is deleted; `read_deletions` says what."""
     fd: int = _libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
     _check(fd, "inotify")
     _check(_libc.inotify_add_watch(fd, ctypes.c_char_p(os.fsencode(folder)), ctypes.c_uint32(_IN_DELETE)), folder)
     return fd
 
 
-def deleted(fd: int) -> list[str]:
+def read_deletions(fd: int) -> list[str]:
     """The names deleted since the last call."""
     try:
         data = os.read(fd, 1 << 16)

@@ -31,7 +31,7 @@ def main(fd: int) -> None:
         agent.send(
             {
                 "event": "hello",
-                "allowed": {**feature_probe.attempt(), "cgroup": cgroup, "pids": cgroups.usual_pids_limit()},
+                "allowed": {**feature_probe.probe_features(), "cgroup": cgroup, "pids": cgroups.default_pids_limit()},
             }
         )
     except wire.Closed:

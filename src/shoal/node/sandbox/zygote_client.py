@@ -11,12 +11,14 @@ from typing import Any
 
 import shoal
 from shoal.node.sandbox import messages
-from shoal.node.sandbox.rpc import Conversation
-from shoal.node.sandbox.shim_client import SandboxFailed, until_gone
+from shoal.node.sandbox.rpc import RpcConnection
+from shoal.node.sandbox.shim_client import SandboxFailed, wait_gone
 
 # The folder at the end is for people who look at the list of processes.
 # Isolated and without site packages: fast, small, and nothing of the caller's environment gets in.
-_BEGIN = "import sys; sys.path.append(sys.argv[1]); from shoal.node.sandbox.zygote import main; main(int(sys.argv[2]))"
+_BOOTSTRAP = (
+    "import sys; sys.path.append(sys.argv[1]); from shoal.node.sandbox.zygote import main; main(int(sys.argv[2]))"
+)
 
 
 class ZygoteFailed(SandboxFailed):
@@ -30,7 +32,7 @@ class Zygote:
         self._python = python
         self._folder = folder
         self._process: subprocess.Popen[bytes] | None = None
-        self._talk: Conversation | None = None
+        self._rpc: RpcConnection | None = None
         self._hello: asyncio.Future[Mapping[str, Any]] | None = None
         self._starting = asyncio.Lock()
         self.allowed: Mapping[str, Any] = {}
@@ -42,23 +44,23 @@ class Zygote:
 
     async def start(self) -> None:
         async with self._starting:
-            if self._talk is not None and self._talk.is_open:
+            if self._rpc is not None and self._rpc.is_open:
                 return
             await self.stop()
             ours, theirs = socket.socketpair()
             root = str(Path(shoal.__file__).parents[1])
-            command = [self._python, "-I", "-S", "-c", _BEGIN, root, str(theirs.fileno()), str(self._folder)]
+            command = [self._python, "-I", "-S", "-c", _BOOTSTRAP, root, str(theirs.fileno()), str(self._folder)]
             self._process = _spawn(command, theirs.fileno())
             theirs.close()
             self._hello = asyncio.get_running_loop().create_future()
-            self._talk = Conversation(messages.Channel(ours), on_message=self._hear, on_closed=self._lose)
+            self._rpc = RpcConnection(messages.Channel(ours), on_message=self._on_message, on_closed=self._on_closed)
             self.allowed = await self._hello
 
-    def _hear(self, message: dict[str, Any], _: list[int]) -> None:
+    def _on_message(self, message: dict[str, Any], _: list[int]) -> None:
         if message.get("event") == "hello" and self._hello is not None and not self._hello.done():
             self._hello.set_result(message["allowed"])
 
-    def _lose(self) -> None:
+    def _on_closed(self) -> None:
         if self._hello is not None and not self._hello.done():
             self._hello.set_exception(ZygoteFailed(f"{self._python} could not start the process that forks pods"))
 
@@ -70,19 +72,19 @@ class Zygote:
         except BaseException:
             messages.close_all(fds)
             raise
-        assert self._talk is not None
+        assert self._rpc is not None
         try:
-            self._talk.send(message, fds)
+            self._rpc.send(message, fds)
         except messages.Closed:
-            self._talk.close()
+            self._rpc.close()
             raise
 
     async def stop(self) -> None:
         """Keepers and fabric go on."""
-        if self._talk is not None:
-            self._talk.close()
+        if self._rpc is not None:
+            self._rpc.close()
         if self._process is not None:
-            await until_gone([self._process.pid])
+            await wait_gone([self._process.pid])
             self._process.wait()
             self._process = None
 

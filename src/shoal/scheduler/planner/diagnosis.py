@@ -270,7 +270,8 @@ class Diagnoser:
             return f"in {tier.label} {tier.names[best]}, the roomiest, {self._together(gang, tier.mask(best))}"
         name, amount = _scarce(eq_classes[0])
         need, hole = shown(name, amount * total), shown(name, amount * int(sums[best]))
-        return f"needs {need} {name} in one {tier.label}, the largest free hole is {hole} in {tier.label} {tier.names[best]}"
+        where = f"{tier.label} {tier.names[best]}"
+        return f"needs {need} {name} in one {tier.label}, the largest free hole is {hole} in {where}"
 
     def _grown(self, tier: Tier, sitting: set[str], total: int) -> str:
         domain = int(tier.domain[self._cycle.resources.rows[min(sitting)]])
