@@ -34,7 +34,7 @@ _CONTROL = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")  # moves of the cursor and c
 
 @dataclass(frozen=True, slots=True)
 class TrainingProgress:
-    """How far a task is, in the words of its log."""
+    """How far a task is, according to its log."""
 
     step: str = ""
     loss: str = ""
@@ -42,7 +42,7 @@ class TrainingProgress:
 
 
 def progress_in(line: str, before: TrainingProgress) -> TrainingProgress:
-    """What a log line says of step, loss and step time; what it does not say stays."""
+    """Step, loss and step time after a log line; values it does not contain stay."""
     text = _CONTROL.sub("", line[-MAX_CHARACTERS:])
     step, loss, seconds = _step(text), _last(_LOSS, text), _step_seconds(text)
     if step:

@@ -1,7 +1,7 @@
 """Log lines with fields: `log.info("bind refused", pod="team/a", node="n1")`.
 
-A thin face on the standard library's logging, which carries the fields along with the record, so that whoever runs the
-program decides where lines go and what they look like. Nothing is imported that a quick start would have to wait for.
+A thin layer over the standard library's logging, which carries the fields along with the record, so that the program
+decides where lines are written and how they are formatted. Nothing is imported that would delay a quick start.
 """
 
 from __future__ import annotations

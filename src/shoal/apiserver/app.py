@@ -1,9 +1,9 @@
-"""The story of one request, as an ASGI application.
+"""The handling of one request, as an ASGI application.
 
-    authenticate → what place does the path name → what does the method mean there → answer
+    authenticate → resolve the path to a place → find the handler of the method → response
 
-Every refusal is a Kubernetes Status. An exception nobody foresaw is logged with its trace and told to the client
-without it. `build_application` is the way in.
+Every error is a Kubernetes Status. An unexpected exception is logged with its traceback and reported to the client
+without it. `build_application` is the entry point.
 """
 
 from __future__ import annotations
@@ -172,8 +172,8 @@ class Application:
         return await pod_log.logs(self._cluster, key_of(info), request.query)
 
     async def _require_upgrade(self, request: Request, _: Kind, info: RequestInfo) -> Response:
-        """A command comes over a websocket. What else is wrong with it is said first: an older kubectl whose
-        websocket was refused asks again this way and shows the second answer."""
+        """Reject an exec request without a websocket, after all its other errors.
+        An older kubectl whose websocket was rejected retries this way and shows the second response."""
         pod_exec.read_request(self._cluster, key_of(info), request.query)
         if b"upgrade" in request.headers:
             wanted = request.headers[b"upgrade"].decode("latin-1")

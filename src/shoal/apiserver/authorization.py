@@ -1,8 +1,8 @@
 """Authorization: a fixed rule, because the embedded cluster has no Roles.
 
 The administrator may do everything. A pod may read, in its own namespace, the objects by which the members of a job
-find each other, and besides that what the server tells every client about itself. It may not read Secrets, and it
-may not write: with the right to create pods it would be the account that started the cluster.
+find each other, and what the server publishes about itself to every client. It may not read Secrets, and it may not
+write: with the right to create pods it would be the account that started the cluster.
 """
 
 from __future__ import annotations

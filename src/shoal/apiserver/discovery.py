@@ -1,7 +1,7 @@
-"""Which groups, versions and resources there are: what clients ask first.
+"""Discovery of groups, versions and resources: the first requests of a client.
 
-Two forms of the same facts: one document per group and version, and the aggregated one that tells everything
-in two answers. Answers carry an ETag, so that a client that asks again usually gets three digits back.
+Two forms of the same facts: one document per group and version, and the aggregated one with everything in two
+responses. Responses carry an ETag, so that a repeated request usually gets only a 304.
 """
 
 from __future__ import annotations

@@ -146,7 +146,7 @@ def key_of(info: RequestInfo) -> Key:
 
 
 def _duplicates(body: DecodedBody, kind: Kind, options: WriteOptions) -> tuple[str, ...]:
-    """Keys that stood twice: refused, told or let pass, as the client asked."""
+    """Duplicate keys: rejected, reported as warnings or ignored, as the client requested."""
     if not body.duplicates or options.field_validation == "Ignore":
         return ()
     if options.field_validation == "Strict":

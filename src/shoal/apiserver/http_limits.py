@@ -190,7 +190,7 @@ class Acceptor:
             task.add_done_callback(self._opening.discard)
 
     def _wait_for_descriptors(self, problem: OSError) -> None:
-        """Other parts of the process free descriptors without notice, so it is tried again after a moment."""
+        """Other components free descriptors without notice, so accepting is retried after a moment."""
         if not self._lacks_descriptors:
             log.error("no connection can be accepted for now: %s", problem.strerror)
         self._lacks_descriptors = True

@@ -1,7 +1,7 @@
-"""Words for JSON that is none, as a Kubernetes API server puts them.
+"""Messages about invalid JSON, as a Kubernetes API server phrases them.
 
-The server is written in Go, and people search for its sentences: `invalid character '}' looking for beginning
-of object key string`. This scanner walks a document that already failed to decode, to say where and why.
+The server is written in Go, and people search for its messages: `invalid character '}' looking for beginning
+of object key string`. This scanner walks a document that already failed to decode, to report where and why.
 """
 
 from __future__ import annotations

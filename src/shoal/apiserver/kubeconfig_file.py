@@ -1,4 +1,4 @@
-"""The file that lets kubectl in: the server's address, the token, and the certificate to trust.
+"""The kubeconfig of the server: its address, the token, and the certificate to trust.
 
 It holds a secret, so it is readable by its owner alone from its first moment, and it is replaced whole: a reader
 sees the old file or the new one.
@@ -52,7 +52,7 @@ def write(path: Path, *, server: str, token: str, context: str = "shoal", ca_pem
 
 
 def authority(path: Path) -> str | None:
-    """The certificate that the file at `path` tells clients to trust, in PEM; None where it names none."""
+    """The certificate that the file at `path` makes clients trust, in PEM; None if it names none."""
     cluster = yaml.safe_load(path.read_text())["clusters"][0]["cluster"]
     encoded = cluster.get("certificate-authority-data")
     return base64.b64decode(encoded).decode() if encoded else None

@@ -65,7 +65,7 @@ def wants_group_list(accept: bytes) -> str:
 
 def _clauses(text: str) -> list[_Clause]:
     found = [_clause(part) for part in text.split(",") if part.strip()]
-    return sorted(found, key=lambda clause: -clause.quality)  # stable: equal wishes keep their order
+    return sorted(found, key=lambda clause: -clause.quality)  # stable: equal qualities keep their order
 
 
 def _clause(text: str) -> _Clause:

@@ -18,7 +18,7 @@ Exposition = Callable[[], tuple[bytes, str]]  # what Prometheus reads, and its c
 
 
 # kubectl asks for the old document in protobuf only, and only for kinds the new documents do not have. One that
-# describes nothing lets it go on to say that there is no such kind.
+# describes nothing makes kubectl report that the kind does not exist.
 _PROTOBUF = b"com.github.proto-openapi.spec.v2@v1.0+protobuf"
 _EMPTY_SWAGGER = b"\x0a\x032.0"
 

@@ -93,7 +93,7 @@ def _size(page: StoredPage) -> int:
 def _list(kind: Kind, page: StoredPage, meta: Obj) -> BytesResponse | SharedListResponse:
     """A list is its items one after the other: nothing is decoded, and of a long one nothing is copied."""
     head = {"kind": kind.list_kind, "apiVersion": kind.api_version, "metadata": meta}
-    # An item of a built-in list does not repeat what the list says; stored bytes begin with it.
+    # Items of a built-in list omit its apiVersion and kind; stored bytes begin with them.
     prefix_length = 0 if kind.custom else len(b'{"apiVersion":"","kind":"",') + len(kind.api_version) + len(kind.kind)
 
     def items() -> Iterator[bytes]:

@@ -1,7 +1,7 @@
 """OpenAPI over HTTP: an index with a hash per group and version, and the documents behind it.
 
-Documents are made when first asked for and kept until a kind of their group changes; the hash in the index lets
-clients keep theirs for ever.
+Documents are built on the first request and kept until a kind of their group changes; the hash in the index allows
+clients to keep theirs for ever.
 """
 
 from __future__ import annotations

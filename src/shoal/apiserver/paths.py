@@ -1,7 +1,7 @@
-"""From a URL path to the place it names: which group and version, which resource, which object, which part of it.
+"""Parses a URL path into the place it names: group and version, resource, object, subresource.
 
-`/api/v1/...` is the core group, `/apis/<group>/<version>/...` any other. Below that come an optional
-`namespaces/<name>`, the resource, a name and a subresource. Whether the resource exists is not asked here.
+`/api/v1/...` is the core group, `/apis/<group>/<version>/...` any other. Below that follow an optional
+`namespaces/<name>`, the resource, a name and a subresource. Whether the resource exists is not checked here.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class RequestInfo(NamedTuple):
     watched: bool = False  # by the old paths, `/api/v1/watch/...`
 
 
-# The two parts a Namespace itself has; anything else below a namespace is a resource within it.
+# The two subresources of a Namespace itself; anything else below a namespace is a resource within it.
 _NAMESPACE_PARTS = frozenset({"status", "finalize"})
 
 

@@ -1,7 +1,7 @@
 """Query parameters and option bodies, read into the records the machinery takes.
 
-Numbers that are none give 400 in the words of the parser Kubernetes uses; values outside a list of choices give
-422 about the options object, naming the field. Unknown parameters are ignored, as the API promises.
+Invalid numbers give 400 with the message of the parser Kubernetes uses; values outside a list of choices give 422
+about the options object, naming the field. Unknown parameters are ignored, as the API promises.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def _plain_options(user_agent: bytes) -> WriteOptions:
 
 
 def _manager_from(user_agent: bytes) -> str:
-    """Who writes, where nobody said: the program's name from its User-Agent."""
+    """The field manager if the request names none: the program's name from its User-Agent."""
     name = user_agent.decode("utf-8", "replace").partition("/")[0]
     return "".join(c for c in name if c.isprintable()).encode()[:_MANAGER_LIMIT].decode("utf-8", "ignore") or "unknown"
 

@@ -1,4 +1,4 @@
-"""One request as the rest of the server sees it: nothing is parsed before somebody asks for it."""
+"""One request as the rest of the server sees it: nothing is parsed before it is used."""
 
 from __future__ import annotations
 

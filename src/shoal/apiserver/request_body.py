@@ -1,8 +1,8 @@
-"""Request bodies: read within a limit, told apart by content type, decoded into plain dictionaries.
+"""Request bodies: read within a limit, distinguished by content type, decoded into plain dictionaries.
 
-JSON and YAML come from people and most clients. Go clients send Kubernetes' protobuf form for built-in kinds and
-do not fall back, so that is read too (`protobuf`). A key that stands twice in one mapping is a mistake somebody
-will look for for hours: it is found here and reported as `fieldValidation` asks.
+JSON and YAML are sent by people and most clients. Go clients send Kubernetes' protobuf form for built-in kinds and
+do not fall back, so that is read too (`protobuf`). A duplicate key in a mapping is a mistake that can take hours to
+find: it is detected here and reported as `fieldValidation` requires.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class DecodedBody(NamedTuple):
 
 
 class MalformedBody(Exception):
-    """The bytes are not what their content type says; the message is the decoder's."""
+    """The bytes are not what their content type states; the message is the decoder's."""
 
 
 async def read(receive: Receive) -> bytes:

@@ -75,8 +75,8 @@ class ListResponse:
 
 @dataclass(frozen=True, slots=True)
 class SharedListResponse:
-    """A JSON list made of parts that are shared with the store: it is never joined. `converted` is the same list for
-    those who want it in another form."""
+    """A JSON list of chunks that are shared with the store: it is never joined.
+    `converted` is the same list for clients that request another form."""
 
     parts: tuple[bytes | memoryview, ...]
     converted: ListResponse
@@ -84,9 +84,9 @@ class SharedListResponse:
 
 @dataclass(frozen=True, slots=True)
 class StreamResponse:
-    """An answer without an end known in advance; `close` is called once nobody reads any more.
+    """A response without an end known in advance; `close` is called once the client no longer reads.
 
-    A source that `can_fail_at_start` does so at its first chunk: the answer is then the refusal and no stream. One that
+    A source that `can_fail_at_start` does so at its first chunk: the response is then the error and no stream. One that
     `has_send_timeout` ends where its reader stalls.
     """
 
@@ -98,7 +98,7 @@ class StreamResponse:
 
 
 def chunks_of(parts: Iterable[bytes | memoryview]) -> Iterator[bytes]:
-    """The same bytes in pieces of at most PIECE_BYTES; small parts are joined, large ones are cut."""
+    """The same bytes in pieces of at most PIECE_BYTES; small chunks are joined, large ones are cut."""
     small: list[bytes | memoryview] = []
     size = 0
     for part in parts:
@@ -278,7 +278,7 @@ async def _compressed(body: bytes) -> bytes:
 
 
 async def write_stream(stream: StreamResponse, receive: Receive, send: Send) -> None:
-    """Chunk after chunk until the source ends or the client goes away, whichever is first."""
+    """Send chunk after chunk until the source ends or the client disconnects, whichever is first."""
     headers: Headers = [(b"date", _date()), (b"content-type", stream.content_type), (b"cache-control", b"no-cache")]
     disconnected = asyncio.ensure_future(_disconnected(receive))
     pumping = asyncio.ensure_future(_pump(stream, headers, send))
@@ -315,7 +315,7 @@ async def _pump(stream: StreamResponse, headers: Headers, send: Send) -> None:
             await write(error_response(error), send, {})
             return
         except asyncio.CancelledError:
-            # A server that stops meanwhile has refused nothing: the log of a silent pod begins, and is cut.
+            # A server that stops before then has rejected nothing: the log of a silent pod begins, and is cut.
             await send(head)
             raise
     await send(head)

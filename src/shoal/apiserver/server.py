@@ -23,14 +23,14 @@ from shoal.apiserver.app import Application
 from shoal.apiserver.http_limits import Acceptor, LimitedHttp, max_connections
 
 # Longer than the 90 s after which Go clients drop an idle connection: the side that closes first must be the
-# client, else a request may meet a connection that is just being closed.
+# client, else a request may be sent over a closing connection.
 _KEEP_ALIVE_SECONDS = 120
 _DRAIN_SECONDS = 5.0
 _BACKLOG = 1024
 
 
 class ServerListenError(Exception):
-    """The server will not listen there; the message says why and what to do."""
+    """The server cannot listen at that address; the message has the reason and what to do."""
 
 
 def tls_context(certificate: Path, key: Path) -> ssl.SSLContext:
@@ -44,7 +44,7 @@ def tls_context(certificate: Path, key: Path) -> ssl.SSLContext:
 
 
 class Server:
-    """`await start()`, then `url` says where; `await stop()` ends every connection."""
+    """`await start()`, then `url` is the address; `await stop()` closes every connection."""
 
     def __init__(
         self,
@@ -152,7 +152,7 @@ def _with_end_callback(protocol: Any, ended: Callable[[], None]) -> Any:
 
 
 def _listen_error(host: str, port: int, problem: OSError) -> str:
-    """asyncio puts sentences of its own around the kernel's; the number is what tells."""
+    """Explain the error by its number, because asyncio wraps the kernel's text in text of its own."""
     if problem.errno == errno.EADDRINUSE:
         return (
             f"port {port} of {host} is in use by another program (`ss -ltnp sport = :{port}` shows which). "

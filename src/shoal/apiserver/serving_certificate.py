@@ -1,7 +1,7 @@
 """The server's own certificate, made once per data folder.
 
-kubectl sends a token over TLS only, so the API speaks TLS on loopback too. The certificate is self-signed and
-goes into the kubeconfig as its authority: whoever holds that file talks to this server and to no other.
+kubectl sends a token over TLS only, so the API uses TLS on loopback too. The certificate is self-signed and is the
+authority in the kubeconfig: a client with that file connects to this server and to no other.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Certificate:
         return tls_context(self.certificate, self.key)
 
     def names(self) -> tuple[str, ...]:
-        """The names and addresses it is for. ServingRefused where it says none: every client would refuse it."""
+        """The names and addresses it is for. ServingRefused if it has none: every client would reject it."""
         from cryptography import x509
 
         try:
@@ -58,8 +58,8 @@ class Certificate:
 
 
 def ensure(folder: Path, *hosts: str, subject: str = "shoal", now: datetime | None = None) -> Certificate:
-    """The certificate in `folder`, made anew where it is missing, nearly over, or made for other names. Two that one
-    client trusts need different subjects: OpenSSL looks a certificate up by its subject."""
+    """The certificate in `folder`, remade if it is missing, about to expire, or made for other names.
+    Two that one client trusts need different subjects: OpenSSL looks a certificate up by its subject."""
     made = Certificate(folder / "server.crt", folder / "server.key")
     moment = now or datetime.now(UTC)
     names = tuple(dict.fromkeys((*ALWAYS, *hosts)))

@@ -1,8 +1,8 @@
 """A watch over HTTP: one JSON line per event, one write per batch.
 
-A version that is no longer kept is not an HTTP error: the stream opens and its only event says 410, so that
+A version that is no longer kept is not an HTTP error: the stream opens and its only event is a 410, so that
 clients list again. Frames of plain events are made once and shared by all watchers; only Tables and metadata
-cost decoding, for each watcher that asks for them.
+cost decoding, for each watcher that requests them.
 """
 
 from __future__ import annotations

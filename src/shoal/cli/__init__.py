@@ -9,7 +9,7 @@ import sys
 
 
 def main() -> None:
-    # it is not where somebody ignores Ctrl-C
+    # it is not where Ctrl-C is ignored
     handles_interrupt = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if handles_interrupt:
         # Nothing is begun yet that would have to be ended: an early Ctrl-C ends the process and shows no trace.
@@ -32,8 +32,9 @@ def describe_os_error(failed: OSError) -> str:
 
 
 def open_missing_streams() -> None:
-    """Give a process that was started without a standard stream (`shoal get >&-`) one that holds its number, so that no
-    file or connection gets it. Standard output then cannot be written, which ends the command with a sentence."""
+    """Open the standard streams that the process was started without (`shoal get >&-`).
+    Otherwise a file or connection gets their numbers. Standard output then cannot be written, which ends the command
+    with an error message."""
     for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
         if getattr(sys, name) is None:
             flags = os.O_WRONLY if number == 2 else os.O_RDONLY
@@ -45,7 +46,7 @@ def open_missing_streams() -> None:
 
 
 def discard_unwritable_output() -> None:
-    """What standard output does not take goes to /dev/null: Python would try it again at its end, with a traceback."""
+    """Send what standard output does not accept to /dev/null: Python would retry it at its end, with a traceback."""
     try:
         sys.stdout.flush()
     except OSError:

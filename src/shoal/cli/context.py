@@ -1,10 +1,10 @@
-"""Which cluster a command speaks to, and how.
+"""Which cluster a command uses, and how.
 
 The order of precedence: --data, --kubeconfig or --context on the command line; SHOAL_DATA; KUBECONFIG; the cluster
 that runs in the default data folder; ~/.kube/config. A --context without a file is looked for in KUBECONFIG, else in
 the kubeconfig of that running cluster, else in ~/.kube/config. A cluster that was named is used, or the command fails:
-there is no fallback to another one. A command is a coroutine that gets the cluster; what the cluster refuses becomes a
-sentence and exit code 1. Commands that change something print which cluster they changed.
+there is no fallback to another one. A command is a coroutine that gets the cluster; an error from the cluster becomes
+a message and exit code 1. Commands that change something print which cluster they changed.
 """
 
 from __future__ import annotations
@@ -150,11 +150,11 @@ def with_cluster(
     is_change: bool = False,
     changed: Sequence[object] = (),
 ) -> T:
-    """Run `work` with the chosen cluster and namespace; refusals end the command with a sentence. `changed`: what
-    `work` has changed so far, for a command that fails or is interrupted after that."""
+    """Run `work` with the chosen cluster and namespace; errors end the command with a message.
+    `changed`: what `work` has changed so far, for a command that fails or is interrupted after that."""
     from shoal.cluster.kubernetes import open_client
 
-    # The command ends with one sentence; without a handler Python would print each retry of a watch before it.
+    # The command ends with one message; without a handler Python would print each retry of a watch before it.
     logging.getLogger("shoal").addHandler(logging.NullHandler())
     end_throwaways()
     connection = connection_of(choice)
@@ -186,7 +186,7 @@ def print_cluster(connection: ConnectionConfig) -> None:
 
 @contextmanager
 def report_errors() -> Iterator[None]:
-    """What a cluster refuses, breaks off or has stored wrongly ends a command with a sentence."""
+    """Requests that a cluster rejects or breaks off, and wrongly stored objects, end a command with a message."""
     from shoal.cluster.client import OutcomeUnknown
     from shoal.dialects.dialect import StateUnreadable
     from shoal.kube.errors import ApiError
@@ -202,7 +202,7 @@ def report_errors() -> Iterator[None]:
 
 
 def format_error(problem: object) -> str:
-    """A sentence with its end, and the way out where only waiting is one."""
+    """The message with its final period, and with the way out where waiting is the only one."""
     from shoal.cluster.client import OutcomeUnknown
 
     text = str(problem)

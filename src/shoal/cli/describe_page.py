@@ -1,6 +1,6 @@
-"""The story of a job in sentences: what it is, what happened and why, how its tasks are, and what comes next.
+"""The description of a job in prose: what it is, what happened and why, how its tasks are, and what is next.
 
-Made from the ledger, the pods and the Events; what comes next is what the engine itself would say if it looked now.
+Made from the job state, the pods and the Events; what is next is what the engine itself would report at this moment.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from shoal.kube import times
 from shoal.kube.messages import MESSAGE, decoded
 from shoal.kube.objects import Obj, annotations_of, name_of
 
-# A group is called after its job and the uid of that. Whoever made way for it may be told long after it has gone, so it
-# is known by what a scheduler says of groups and of nobody else; volumes and claims have uids in their names too.
+# A group is named after its job and the job's uid. Events of what it evicted may outlive it by a long time, so its name
+# is matched by the text that schedulers write about groups alone; volumes and claims have uids in their names too.
 _UID_OF_GROUP = re.compile(r"-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?=(?:-\d+)?(?: gives way,| in queue ))")
 _WRITE = "write some into its spec"
 # Reasons of Events whose fact another line states: the headline, or the Event about what the action did.
@@ -43,11 +43,11 @@ class DescribeContext:
     run_owner: Obj | None
     now: datetime
     owned_objects: tuple[Obj, ...] = ()  # groups, companions, and whatever else the job may wait for
-    failure: FailedAttempt | None = None  # the last one, of a job that goes on
+    failure: FailedAttempt | None = None  # the last one, of a job that continues
 
 
 def describe_job(found: FoundJob, context: DescribeContext) -> str:
-    """The whole page; of a job whose status nobody can read, that and what happened."""
+    """The whole page; for a job whose status cannot be read, only that and what happened."""
     try:
         state = found.state
     except StateUnreadable as problem:
@@ -70,7 +70,7 @@ def _section(title: str, lines: Iterable[str]) -> str:
 
 
 def headline(found: FoundJob, state: JobState, now: datetime) -> str:
-    """The job in one sentence: what it is, how it stands, and why."""
+    """The job in one line: what it is, its state, and why."""
     run, roles = state.run, _roles(found)
     status = job_status(state)
     since = (
@@ -102,7 +102,7 @@ def _roles(found: FoundJob) -> str:
 
 
 def _counts(found: FoundJob) -> CompletionProgress | None:
-    """Nothing where nobody can read how far it is."""
+    """None if the progress cannot be read."""
     try:
         return found.counts
     except StateUnreadable:
@@ -128,7 +128,7 @@ def resume_hint(found: FoundJob) -> str:
 
 
 def last_message(state: JobState) -> str:
-    """What the task that made the job fail said last; nothing where it left no message."""
+    """The last output of the task that made the job fail; empty if it left no message."""
     is_over = state.is_ended or state.is_held
     message = last_message_lines(state, state.run.outcome) if is_over and state.run.outcome is not None else []
     return _section("The last it said", message)
@@ -171,7 +171,7 @@ def _line_of(event: Obj) -> Line | None:
 
 
 def _number(event: Obj) -> int:
-    """Where an Event stands among those of its second: a server numbers what it is told."""
+    """The rank of an Event among those of its second: a server numbers what it receives."""
     number = str(event["metadata"].get("resourceVersion"))
     return int(number) if number.isdecimal() else 0
 
@@ -247,7 +247,7 @@ def _observed(found: FoundJob, context: DescribeContext) -> Observed:
 
 
 def _why_groups_wait(found: FoundJob, context: DescribeContext) -> Iterator[str]:
-    """In the words of whoever places the pods."""
+    """The reason each group waits, as its scheduler reports it."""
     owned_objects = found.dialect.owned_objects
     if owned_objects is None:
         return

@@ -59,7 +59,7 @@ class Line:
 
 
 def group_events(lines: Iterable[Line]) -> list[Line]:
-    """In the order of time; a group stands where its first line stood."""
+    """In the order of time; a group has the position of its first line."""
     kept = _without_repeated_runs(_without_repeated_tasks(sorted(lines, key=lambda line: line.at)))
     groups: list[tuple[Line, list[tuple[str, int]]]] = []
     latest: dict[tuple[Any, ...], int] = {}

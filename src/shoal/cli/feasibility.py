@@ -1,7 +1,7 @@
-"""Whether a job can still come to its end where nobody adds nodes: what of it has a place, and what never gets one.
+"""Whether a job can still complete if no nodes are added: which tasks have a place, and which never get one.
 
-Pure: the ledger and what its pods and groups show go in, a verdict comes out. What is done about it is decided by
-whoever asked.
+Pure: the job state and what its pods and groups show are the input, a verdict is the output. The caller decides what
+is done about it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class FitResult:
 
 @dataclass(frozen=True, slots=True)
 class Unschedulable:
-    """A part of a job that can never start."""
+    """A task or gang of a job that can never start."""
 
     task: str  # '' where it is a gang
     why: str
@@ -69,8 +69,8 @@ def _why_blocked(pod: Obj) -> str:
 
 
 def find_unschedulable(state: JobState, fits: Collection[FitResult]) -> Unschedulable | None:
-    """The first part that can never start, a gang before single tasks; None also while others wait of whom that is not
-    known: they may find a place, and the job its end."""
+    """The first task or gang that can never start, a gang before single tasks.
+    None also while others wait for which that is unknown: they may be placed, and the job may complete."""
     unplaceable = sorted((fit for fit in fits if fit.why), key=lambda fit: fit.task)
     if not unplaceable or state.is_new or not state.run.is_open:
         return None

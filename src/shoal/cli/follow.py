@@ -1,8 +1,8 @@
-"""Following jobs until they end: every change of the job, and what its processes say meanwhile.
+"""Following jobs until they end: every change of the job, and the output of its processes.
 
 Copies are kept by watches that resume by themselves; a log is followed from the moment its container runs, so that a
-pod that is removed right after its end has still been heard to the last line. A log that breaks off is asked for again
-from the last line that was told. Whoever may not watch is told so, as is one whose job has a status nobody can read.
+pod that is removed right after its end has still been read to the last line. A log that breaks off is requested again
+from the last line that was printed. A missing right to watch is reported, and so is a job with an unreadable status.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ OnLogFailure = Callable[[str, str], None]  # who does not speak, and why its log
 
 @dataclass(frozen=True, slots=True)
 class LogSource:
-    """Whose line it is: the task such as worker-0, and what stands before its lines."""
+    """The source of a line: the task, such as worker-0, and the prefix of its lines."""
 
     task: str
     head: str
@@ -66,7 +66,7 @@ _PHASES_WITH_LOGS = ("Running", "Succeeded", "Failed")
 
 @dataclass(frozen=True, slots=True)
 class _Position:
-    """How far a pod has been heard: the time of the last line, and how many lines of that time were told."""
+    """How far a pod's log was read: the time of the last line, and how many lines of that time were printed."""
 
     stamp: str = ""
     lines: int = 0
@@ -77,7 +77,7 @@ class _Position:
 
 @dataclass(frozen=True, slots=True)
 class _LogFailure:
-    """Why a log is not heard to its end, and whether asking again is of no use."""
+    """Why a log is not read to its end, and whether a retry is of no use."""
 
     sentence: str
     is_refusal: bool = False
@@ -105,9 +105,9 @@ class Follower:
         options: LogOptions | None = None,
         clock: Clock | None = None,
     ) -> None:
-        """`on_progress` gets the states of a line that is not whole yet: a progress bar that moves.
-        `follows_log` says whose logs are followed, `options` how; pods that come later are heard from their first line.
-        `is_over` says which jobs nobody waits for any more."""
+        """`on_progress` gets the states of a line that is not whole yet, such as a moving progress bar.
+        `follows_log` selects the tasks whose logs are followed, `options` how; later pods are read from their first
+        line. `is_over` returns which jobs are no longer waited for."""
         self._cluster = cluster
         self._on_change = on_change
         self._on_line = on_line
@@ -117,7 +117,7 @@ class Follower:
         self._on_gang = on_gang
         self._on_create_failure = on_create_failure
         self._on_fit = on_fit
-        self._create_failures: set[tuple[str, str]] = set()  # told, by job
+        self._create_failures: set[tuple[str, str]] = set()  # shown, by job
         self._is_over = is_over
         self._follows_log = follows_log
         self._options = replace(options or LogOptions(), follow=True)
@@ -149,7 +149,7 @@ class Follower:
         return list(self.jobs.values())
 
     def _spawn_required(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """A part without which nothing is followed any more: what it raises ends the whole."""
+        """A task without which nothing can be followed: an exception in it ends the whole."""
 
         def ended(task: asyncio.Task[None]) -> None:
             if not task.cancelled() and (broken := task.exception()) is not None:
@@ -164,7 +164,7 @@ class Follower:
             self._over.set_exception(broken)
 
     async def _watch_jobs(self, like: FoundJob) -> None:
-        """The jobs of one kind in one namespace. One that went before anybody looked is in no copy: it is over."""
+        """The jobs of one kind in one namespace. One deleted before the first list is in no copy: it is over."""
         informer = Informer(
             self._cluster, like.dialect.kind, like.namespace, on_change=self._job_changed, fatal_codes=NOT_ALLOWED,
             max_failures=MAX_FAILURES,
@@ -283,7 +283,7 @@ class Follower:
         )
 
     def _report_name_conflict(self, pod: Obj, *, is_there: bool) -> None:
-        """A pod of somebody else under the name of a task's, and when it has gone."""
+        """Report a pod of another owner under the name of a task's pod, and when it is deleted."""
         for job in self.jobs.values():
             body = job.dialect.observe_pod(pod, job.manifest)
             if body is not None and not body.owned:
@@ -322,7 +322,7 @@ class Follower:
                 options = replace(options, since_time=streamed.stamp, since_seconds=None, tail_lines=None)
             if streamed != position:
                 seconds = INITIAL_BACKOFF_SECONDS
-            elif self._over.done():  # nobody says anything any more, and asking did not help
+            elif self._over.done():  # no more output is written, and the retry did not help
                 self._on_log_failure(source.head, failure.sentence)
                 return
             await self._pause(seconds)
@@ -331,7 +331,7 @@ class Follower:
     async def _try_stream(
         self, job: FoundJob, source: LogSource, key: Key, uid: str, options: LogOptions
     ) -> _LogFailure | None:
-        """Why the log ended before its end, if it did; None also for a pod that has gone, and its words with it."""
+        """Why the log ended before its end, if it did; None also for a pod that was deleted, and its log with it."""
         try:
             await self._stream(job, source, key, uid, options)
         except ApiError as refused:
@@ -342,7 +342,7 @@ class Follower:
         return None
 
     async def _pause(self, seconds: float) -> None:
-        """Not longer than until the jobs are over: what is to be heard then is soon gone."""
+        """Sleep, at most until the jobs are over: logs not read by then are soon deleted."""
         due: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         timer = self._clock.call_later(seconds, lambda: None if due.done() else due.set_result(None))
         try:
@@ -351,8 +351,8 @@ class Follower:
             timer.cancel()
 
     async def _stream(self, job: FoundJob, source: LogSource, key: Key, uid: str, options: LogOptions) -> None:
-        """Line by line. Whoever asks late may have got the log of the next start already, and whoever asks again gets
-        the last lines again: nothing is told twice."""
+        """Print a log line by line, each line once.
+        A late request may return the log of the next start already, and a repeated one returns the last lines again."""
         assert self._on_line is not None
         position = self._positions.get(uid, _Position())
         known = position.lines
@@ -382,7 +382,7 @@ def _gates(found: FoundJob) -> tuple[Gate, ...]:
 
 
 def _roles_before(owned: OwnedObjects, manifest: Obj, group: GroupRef | OwnedObjectRef) -> frozenset[str]:
-    """The roles of the gangs that come before this one: gangs are told in the order in which they start."""
+    """The roles of the gangs before this one: gangs are reported in the order in which they start."""
     if owned.gangs is None or not isinstance(group, GroupRef):
         return frozenset()
     gangs = takewhile(lambda each: each[0] != group.key, owned.gangs(manifest).items())
@@ -399,7 +399,7 @@ def task_of(job: FoundJob, pod: Obj) -> TaskRef | None:
 
 
 def head_of(job: FoundJob, ref: TaskRef, pod: Obj) -> str:
-    """What stands before the lines of a pod: its task, or what tells it from others where its number does not."""
+    """The prefix of a pod's lines: its task, or what distinguishes it from others where its number does not."""
     called = job.dialect.display_name
     return (called(pod, job.manifest) if called is not None else "") or str(ref)
 

@@ -50,7 +50,7 @@ def format_objects(options: Any, output: str) -> str:
 def run_with_cluster(
     kubeconfig: Path | None, context: str, work: Callable[[Any], Coroutine[Any, Any, None]], *, is_change: bool
 ) -> None:
-    """Run `work` with the cluster; what goes wrong ends the command with a sentence."""
+    """Run `work` with the cluster; an error ends the command with a message."""
     import asyncio
 
     from shoal.cluster.client import OutcomeUnknown

@@ -45,8 +45,8 @@ def why_unstoppable(job: FoundJob) -> str | None:
 
 
 async def stop(cluster: Cluster, job: FoundJob) -> bool:
-    """The end in the job's own words; a language without one has only the deletion. Whether it was not asked for
-    before."""
+    """Stop the job by its own API; a language without a stop has only the deletion.
+    Returns whether it was not requested before."""
     if job.dialect.stop_patch is not None:
         return _generation_changed(job, await change(cluster, job, job.dialect.stop_patch(job.manifest)))
     if job.dialect.commands is not None:
@@ -72,9 +72,10 @@ async def start(cluster: Cluster, job: FoundJob) -> bool:
 
 
 async def is_resuming(cluster: Cluster, job: FoundJob) -> bool:
-    """Whether a job that was seen held has been told to resume or to end.
+    """Whether a held job has since been commanded to resume or to end.
 
-    Its ledger knows of an order before the order goes, so it is read last. Who may not see orders has only the ledger.
+    The job state records a command before the command is deleted, so it is read last. Without the right to read
+    commands there is only the job state.
     """
     commands = job.dialect.commands
     if commands is None:

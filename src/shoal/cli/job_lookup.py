@@ -39,13 +39,13 @@ class FoundJob:
 
     @property
     def state(self) -> JobState:
-        """Raises LedgerUnreadable where somebody else wrote the status."""
+        """Raises LedgerUnreadable if another program wrote the status."""
         read = self.dialect.status_state or self.dialect.restore
         return read(self.manifest)
 
     @property
     def job(self) -> Job | None:
-        """What the manifest asks for; None where it cannot be read, which the operator tells of with an Event."""
+        """What the manifest requests; None if it cannot be read, which the operator reports with an Event."""
         from shoal.dialects.dialect import ManifestInvalid
 
         try:
@@ -101,7 +101,7 @@ async def list_jobs(cluster: JobCluster, namespace: str | None) -> list[FoundJob
 
 
 class JobNotFound(click.ClickException):
-    """Nobody of that name is there."""
+    """No job of that name exists."""
 
 
 async def find_job(cluster: JobCluster, word: str, namespace: str) -> FoundJob:

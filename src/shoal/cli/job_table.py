@@ -1,4 +1,4 @@
-"""Jobs in a few words: what a table cell says about a job or a task. Pure: records in, words out."""
+"""Jobs in brief: what a table cell shows for a job or a task. Pure: records in, text out."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def job_status(state: JobState) -> str:
 
 
 def _end_status(outcome: Outcome | None) -> str:
-    """Of a whole job only a stop that somebody asked for is final; tasks are also cut off and dropped."""
+    """Of a whole job only a requested stop is final; tasks are also cut off and dropped."""
     if outcome is None:
         return "failed"
     return "succeeded" if outcome.is_ok else "stopped" if outcome.final else "failed"

@@ -1,6 +1,6 @@
 """The attempt of a job that failed last, with the last lines of its log.
 
-A crash loop ends no job, so the message of the task that ended the job is no help there. The log comes from the API
+A crash loop ends no job, so the message of the task that ended the job is no help there. The log is read from the API
 while the pod exists, from the archive of a cluster on this machine afterwards.
 """
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from shoal.cli.job_lookup import FoundJob
     from shoal.cluster.client import Cluster
 
-_MAX_TRIED = 3  # attempts, where the log of the last one is empty or goes while it is read
+_MAX_TRIED = 3  # attempts, where the log of the last one is empty or deleted while it is read
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ def _seconds(moment: str) -> float:
 
 
 async def _tail(cluster: Cluster, failure: _Failure) -> tuple[str, ...]:
-    """Empty where the log went meanwhile."""
+    """Empty if the log has been deleted."""
     options = LogOptions(failure.container, tail_lines=LAST_LINES)
     try:
         async with aclosing(cast("AsyncGenerator[bytes]", failure.attempt.read(cluster, options))) as chunks:

@@ -1,4 +1,4 @@
-"""What can be said of a manifest by looking at it, before anybody is asked: whoever sends or judges one says it."""
+"""Remarks that a manifest alone permits, without a cluster: for every command that submits or validates one."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def unknown_fields(found: Iterable[str]) -> list[UnknownField]:
 
 
 def drop_reported(causes: Iterable[Cause], more: Iterable[str]) -> list[str]:
-    """Remarks, without those about a mistake that is told already."""
+    """Remarks, without those about a mistake that is reported already."""
     reported = tuple(f"{cause.field}: " for cause in causes if cause.field)
     return [warning for warning in more if not warning.startswith(reported)]
 

@@ -46,7 +46,7 @@ COMMANDS = {
 }
 
 
-# The words of kubectl, docker, ps and Slurm for the same.
+# The names in kubectl, docker, ps and Slurm for the same.
 ALIASES = {"ls": "get", "ps": "get", "apply": "submit", "cancel": "stop", "rm": "delete"}
 
 

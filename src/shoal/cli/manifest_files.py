@@ -54,7 +54,7 @@ set_option = click.option(
 
 @dataclass(frozen=True, slots=True)
 class UnreadableFile:
-    """A file or document that holds no manifest, in a sentence that names it."""
+    """A file or document that holds no manifest, with a message that names it."""
 
     why: str
 

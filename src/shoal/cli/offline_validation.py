@@ -40,7 +40,7 @@ class ValidationResult:
         return replace(self, warnings=(*self.warnings, *warnings))
 
     def with_more(self, causes: Iterable[Cause]) -> ValidationResult:
-        """And what a cluster said that nobody knows without it; at no field it says what others say at theirs."""
+        """Add the causes that only the cluster can find; one without a field repeats those that have one."""
         known = tuple(mistake.partition(": ")[0] for mistake in self.mistakes)
         more = [str(cause) for cause in causes if not known or (cause.field and not is_at_or_below(cause.field, known))]
         return replace(self, mistakes=(*self.mistakes, *more))
@@ -122,7 +122,7 @@ def reject_invalid(manifests: Iterable[Manifest]) -> None:
 
 
 def _preview_errors(manifest: Manifest, except_fields: list[str]) -> list[Cause]:
-    """What will be refused once pods are made of the job, as far as it is not told already."""
+    """What will be rejected once pods of the job are built, as far as it is not reported already."""
     dialect = dialect_of(manifest.api_version, manifest.kind)
     return (
         [cause for cause in dialect.preview_pods(manifest.obj) if cause.field not in except_fields]

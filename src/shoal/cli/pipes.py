@@ -1,6 +1,6 @@
-"""Whether anybody still reads what a command prints: `shoal logs -f job | head -2` has done its work after two lines.
+"""Whether the output of a command is still read: `shoal logs -f job | head -2` is done after two lines.
 
-The kernel tells when the other end of a pipe is closed, so nobody has to wait for the next line to find out.
+The kernel reports when the other end of a pipe is closed, so the command need not wait for the next line to notice it.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ CLOSED_PIPE_CODE = 141  # what shells say of a command that wrote into a closed 
 
 
 class PipeClosed(Exception):
-    """Nobody reads standard output any more."""
+    """Standard output has no reader any more."""
 
 
 async def while_pipe_open(work: Coroutine[Any, Any, None]) -> None:
-    """Do the work; raises Unheard as soon as nobody reads what it prints."""
+    """Do the work; raises Unheard as soon as its output has no reader."""
     pipe = _pipe()
     if pipe is None:
         await work
@@ -45,7 +45,7 @@ async def while_pipe_open(work: Coroutine[Any, Any, None]) -> None:
 
 
 def exit_on_closed_pipe() -> SystemExit:
-    """The quiet end of a command: also what Python still holds back goes nowhere."""
+    """The quiet end of a command: what Python still buffers is discarded too."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return SystemExit(CLOSED_PIPE_CODE)
 
@@ -54,11 +54,11 @@ def _pipe() -> int | None:
     try:
         number = sys.stdout.fileno()
     except (OSError, ValueError, AttributeError):
-        return None  # somebody collects the words in memory
+        return None  # the output is captured in memory
     return number if stat.S_ISFIFO(os.fstat(number).st_mode) else None
 
 
 def _is_closed(pipe: int) -> bool:
     poll = select.poll()
-    poll.register(pipe, 0)  # errors are told without being asked for
+    poll.register(pipe, 0)  # errors are reported without a request
     return any(events & select.POLLERR for _, events in poll.poll(0))

@@ -1,7 +1,7 @@
-"""What may become of a running job, in sentences: what its policies answer to, and what its completion rules wait for.
+"""What may become of a running job, in prose: what its policies react to, and what its completion rules wait for.
 
-Rules are asked in their order, and the first that holds decides. Those that wait for the end of all tasks are told as
-one sentence, because each of them means: where none before it held.
+Rules are evaluated in their order, and the first that holds decides. Those that wait for the end of all tasks are
+described together, because each of them means: if none before it held.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def _whens(rules: Iterable[CompletionRule | EarliestOf]) -> Iterator[CompletionR
 
 
 def _branches(rule_list: Sequence[CompletionRule], job: Job) -> Iterator[str]:
-    """Rules of one verdict that follow each other are one branch; a rule that another of them covers says nothing."""
+    """Consecutive rules of one verdict are one branch; a rule that another of them covers is omitted."""
     runs: list[tuple[str, list[CompletionRule]]] = []
     for rule in rule_list:
         if not runs or runs[-1][0] != _verb(rule):

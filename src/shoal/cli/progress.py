@@ -64,7 +64,7 @@ class Board:
         return found.name if sum(job.name == found.name for job in self.jobs.values()) < 2 else str(found)
 
     def status(self, found: FoundJob) -> str:
-        """How a job stands, and why it does nothing if it does not."""
+        """The state of a job, and why it makes no progress if it does not."""
         why, status = self.why(found), self.job_status(found)
         return f"{status}: {why}" if why else status
 
@@ -127,7 +127,7 @@ class RateLimiter:
         return True
 
     def is_new(self, who: str, line: str) -> bool:
-        """Whether the whole line says more than its last state that was printed; the next bar begins at once."""
+        """Whether the whole line differs from its last state that was printed; the next bar begins at once."""
         return self._printed.pop(who, (0.0, None))[1] != line
 
 
@@ -169,7 +169,7 @@ class LineDisplay:
         rows = list(self._board.rows())
         for job, view, _, why in rows:
             if view is NO_TASKS:
-                continue  # said of the job
+                continue  # shown at the job
             if why:
                 self._print_reason(job, why, rows)
                 self._printed_statuses[uid_of(job.manifest), view.name] = f"{view.status}: {why}"
@@ -226,7 +226,7 @@ class TableDisplay:
         self._logs = logs
         self._board = Board()
         self._colours: dict[str, str] = {}
-        self._bars: dict[str, str] = {}  # progress bars that move, by what stands before their lines
+        self._bars: dict[str, str] = {}  # progress bars that move, by the prefix of their lines
         self._live: Live | None = None
         self._began = datetime.now(UTC)
 
@@ -322,7 +322,7 @@ class TableDisplay:
             yield job, replace(view, name=together), pace, why
 
     def _rows_with_reasons(self) -> Iterator[tuple[FoundJob, TaskView, TrainingProgress, str]]:
-        """Why a whole job waits stands beside the first of its tasks that do."""
+        """The reason why a whole job waits is shown at the first of its tasks that do."""
         reasoned: set[str] = set()
         for job, view, pace, why in self._board.rows():
             uid = uid_of(job.manifest)
@@ -341,6 +341,6 @@ def _state_cell(view: TaskView) -> Text:
 
 
 def make_display(console: Console, output: Console, *, plain: bool, logs: bool) -> LineDisplay | TableDisplay:
-    """A screen where there is one and nobody asked for plain lines."""
+    """A screen on a terminal, unless plain lines are requested."""
     made = LineDisplay if plain or not console.is_terminal else TableDisplay
     return made(console, output, logs=logs)

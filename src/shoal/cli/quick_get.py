@@ -15,7 +15,7 @@ from shoal.local.data_dir import ClusterInfo, DataFolder
 
 
 class NoAnswer(Exception):
-    """The process is there and does not answer; the sentence says what became of the question."""
+    """The process exists and does not answer; the message states what became of the request."""
 
 
 def items(data: DataFolder, running: ClusterInfo, plural: str, *, timeout_seconds: float = 30) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Why a task waits and why a job ended, in words of people who did not write the cluster. Pure: records in, words out.
+"""Why a task waits and why a job ended, in terms of its users. Pure: records in, text out.
 
 The raw diagnostics, which programs may read, stay in the job's status: `shoal get JOB -o yaml` shows them.
 """
@@ -16,7 +16,7 @@ from shoal.kube.objects import Obj, name_of
 if TYPE_CHECKING:
     from shoal.cli.job_lookup import FoundJob
 
-LAST_LINES = 5  # of what a task said when it ended
+LAST_LINES = 5  # of a task's last output
 _ORDINARY_REASONS = (None, "ContainerCreating", "PodInitializing")
 _NOT_THERE_YET = ("created", "preparing", "running")
 
@@ -35,7 +35,7 @@ def why_waiting(pod: Obj) -> str:
 
 
 def why_name_taken(pod: Obj) -> str:
-    """Why a task has no pod of its own: somebody else's has the name."""
+    """Why a task has no pod of its own: a pod of another owner has the name."""
     owners = ((dialect.kind.kind, dialect.owner(pod)) for dialect in dialects())
     owner_name = next((f"{kind} {owner.key.name}" for kind, owner in owners if owner is not None), "somebody else")
     return (
@@ -44,8 +44,8 @@ def why_name_taken(pod: Obj) -> str:
 
 
 def why_idle(found: FoundJob, state: JobState) -> str:
-    """Why a whole job does nothing, though it has not ended: it belongs to another controller, has no tasks, or waits
-    for a wish of its user."""
+    """Why a whole job does nothing, though it has not ended.
+    It belongs to another controller, has no tasks, or waits for a request of its user."""
     if controller := found.other_controller:
         return f"spec.managedBy assigns it to the controller {controller}"
     job = found.job
@@ -71,7 +71,7 @@ def why_not_started(job: Job) -> str:
 
 
 def status_with_reason(status: str, why: str) -> str:
-    """The word for a task whose pod says why it waits: to the job it may be running, to a person it is not."""
+    """The state to show for a task whose pod has a reason to wait: the job may count it as running, a user does not."""
     return "waiting" if why and status in _NOT_THERE_YET else status
 
 

@@ -1,7 +1,7 @@
 """What `shoal operator` and `shoal scheduler` share: programs that serve a cluster until they are stopped.
 
-Their options can all be given in the environment, under a prefix of the program's own; which cluster they speak to,
-how they take turns, where they serve pages and how they log is said to both in the same words.
+Their options can all be given in the environment, under a prefix of the program's own; the options for the cluster,
+leader election, the HTTP pages and logging are the same for both.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def option_of(prefix: str) -> Option:
 
 
 def kubeconfig_options(help_text: str = CLUSTER) -> Callable[[Command], Command]:
-    """--kubeconfig, described by `help_text`, and --context."""
+    """The options --kubeconfig, described by `help_text`, and --context."""
 
     def decorate(command: Command) -> Command:
         command = click.option("--context", default="", metavar="NAME", help="Context of the kubeconfig.")(command)
@@ -82,7 +82,7 @@ def _address(_: click.Context, __: click.Parameter, text: str) -> Any:
 
 
 def run_server(work: Coroutine[Any, Any, None]) -> None:
-    """Run a program of the cluster until it is stopped; what keeps it from working ends it with a sentence."""
+    """Run a program of the cluster until it is stopped; an error that keeps it from working ends it with a message."""
     import asyncio
 
     from shoal.cli.context import format_api_error, format_error

@@ -1,7 +1,7 @@
 """A terminal that may be closed while a command still has something to put in order.
 
-Whoever closes it sends SIGHUP, often twice: the shell to its jobs, the kernel to the foreground. Before that or after
-it every write fails. Neither may keep a command from cleaning up.
+Its closing sends SIGHUP, often twice: the shell to its jobs, the kernel to the foreground. Before that or after it
+every write fails. Neither may keep a command from cleaning up.
 """
 
 from __future__ import annotations
@@ -44,5 +44,5 @@ class HangupSafeStream:
 
 
 def termination_signals() -> list[signal.Signals]:
-    """What asks a command to end, beside Ctrl-C; not what somebody has it ignore, as nohup does with a hangup."""
+    """The signals that end a command, beside Ctrl-C; not those that are ignored, as nohup does with a hangup."""
     return [each for each in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(each) is not signal.SIG_IGN]

@@ -1,4 +1,4 @@
-"""Sending manifests to a cluster: jobs are created, everything beside them is brought to what the file says."""
+"""Sending manifests to a cluster: jobs are created, all other objects are brought to what the file specifies."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from shoal.kube.objects import Obj
 
 
-_MISTAKEN = (400, 422)  # what an API server says to an object that is wrong
+_MISTAKEN = (400, 422)  # what an API server returns for a wrong object
 
 
 class DiscoveringCluster(Cluster, Protocol):
@@ -35,8 +35,9 @@ async def submit(
     dry_run: bool = False,
     on_stored: Callable[[Obj], None] = lambda _: None,
 ) -> list[tuple[Obj, FoundJob | None]]:
-    """Each object as the cluster stored it, with its language where it is a job. Stops at the first refusal, which
-    lists what `shoal validate` lists. What is stored and probably not meant is told on standard error."""
+    """Each object as the cluster stored it, with its language where it is a job.
+    Stops at the first rejection, which lists what `shoal validate` lists. What is stored and probably not meant is
+    reported on standard error."""
     from shoal.cli.lint import lint_warnings, undecodable, unknown_fields
     from shoal.dialects import dialect_of
     from shoal.kube.errors import ApiError
@@ -63,7 +64,7 @@ async def submit(
 
 
 def _listed(manifest: Manifest, refused: ApiError | None = None) -> str:
-    """Everything that is wrong with it, in the words of `shoal validate`, and what this cluster alone knows."""
+    """Everything that is wrong with it, as `shoal validate` reports it, and what this cluster alone can find."""
     from shoal.cli.offline_validation import format_result, make_machinery, validate
 
     verdict = validate(make_machinery(), manifest)

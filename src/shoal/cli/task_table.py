@@ -1,7 +1,7 @@
-"""How the tasks of a job are, a line each: by their numbers, or, where numbers tell nobody apart, by their pods' names.
+"""How the tasks of a job are, a line each: by their numbers, or, where numbers are ambiguous, by their pods' names.
 
-A place that several pods had one after another is no task: there each pod is told of, under the name its log lines
-have, and above them stands how many of the successes that are wanted have come about.
+A place that several pods had one after another is no task: there each pod is listed, under the name its log lines
+have, below a line with how many of the required successes have been reached.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _PHASES = {
 }
 _NOT_PLACED = ("preparing", "created", "waiting")
 _URGENT = ("failed", "waiting", "out of reach")
-_Row = tuple[str, list[str]]  # a name and what is said of it
+_Row = tuple[str, list[str]]  # a name and the text about it
 
 
 def task_lines(found: FoundJob, state: JobState, pods: list[Obj]) -> Iterator[str]:
@@ -40,7 +40,7 @@ def task_lines(found: FoundJob, state: JobState, pods: list[Obj]) -> Iterator[st
 
 
 def status_rank(text: str) -> int:
-    """Where a line about tasks stands in a table: failed ones, then waiting ones, then all others."""
+    """The rank of a line about tasks in a table: failed ones, then waiting ones, then all others."""
     return next((rank for rank, status in enumerate(_URGENT) if text.startswith(status)), len(_URGENT))
 
 

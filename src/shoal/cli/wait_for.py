@@ -1,6 +1,6 @@
-"""Waiting for a job: told by a watch, never by asking again.
+"""Waiting for a job: by a watch, never by polling.
 
-A person waits at the other end: who may not watch is told so, and a status nobody can read is an answer too.
+A person waits at the other end: a missing right to watch is reported, and a status that cannot be read is a result too.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MAX_FAILURES = 6
 
 
 async def until(cluster: Cluster, job: FoundJob, condition: Callable[[FoundJob | None], bool]) -> FoundJob | None:
-    """The job as soon as it is so; None stands for a job that is gone, or another under its name."""
+    """The job as soon as `is_so` holds; None represents a job that is gone, or another under its name."""
     reached: asyncio.Future[FoundJob | None] = asyncio.get_running_loop().create_future()
 
     def check(found: FoundJob | None) -> None:

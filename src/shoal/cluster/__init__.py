@@ -1,6 +1,6 @@
-"""Clusters: the port every program uses, and what stands behind it.
+"""Clusters: the interface every program uses, and its implementations.
 
-`port` is the promise. `embedded` keeps it in this process on SQLite; `simulated` is the same store on a
-virtual clock with faults a test can inject; `kubernetes` speaks to a real API server over HTTP, by a way that
+`port` is the interface. `embedded` implements it in this process on SQLite; `simulated` is the same store on a
+virtual clock with faults a test can inject; `kubernetes` connects to a real API server over HTTP, by a way that
 `connecting` finds.
 """

@@ -1,8 +1,8 @@
-"""A program's own say about objects of a kind, where a Kubernetes cluster would call its webhooks.
+"""A program's own admission of objects of a kind, where a Kubernetes cluster would call its webhooks.
 
-Asked on every write that touches what people wrote, never for the status: first `warn`, which sees the object as it was
-written and says what is accepted and probably not meant; then `default`; then, beside the schema of the definition,
-`check` with every mistake at once. Whoever asks for a deletion is told by `deny_delete` why that may not be.
+Called on every write that touches what people wrote, never for the status: first `warn`, which sees the object as it
+was written and returns what is accepted and probably not meant; then `default`; then, beside the schema of the
+definition, `check` with every mistake at once. For a deletion request, `deny_delete` returns why it is not allowed.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ class Admission:
 
 
 def merge_causes(webhook_causes: list[Cause], schema_causes: list[Cause]) -> list[Cause]:
-    """Both lists; where both speak of a field the program's own words stay, because they say what would be right."""
+    """Both lists; for a field in both the program's own message stays, because it states what would be right."""
     covered = {cause.field for cause in webhook_causes}
     return [*webhook_causes, *(cause for cause in schema_causes if not _names_any(cause, covered))]
 
 
 def _names_any(cause: Cause, fields: set[str]) -> bool:
-    """A schema says of a number that is none of its integers, at no field, which field it means."""
+    """Whether a cause is about one of the fields: for a non-integer number a schema names it in the message alone."""
     return cause.field in fields or (cause.field == NO_FIELD and cause.message.rpartition(" in ")[2] in fields)

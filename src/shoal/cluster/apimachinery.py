@@ -1,7 +1,7 @@
 """The API machinery: the verbs of Kubernetes over the store, synchronous and without I/O of its own.
 
-The embedded adapter and the HTTP face both call it. A read first commits what is pending, so that nobody sees
-what a crash could undo; a write returns at once, and `await durable()` says when it is safe to tell.
+The embedded adapter and the HTTP server both call it. A read first commits what is pending, so that no client sees
+what a crash could undo; a write returns at once, and `await durable()` returns when it is safe to report.
 
     create, update, patch   writing.py, editing.py, scaling.py   the write path
     delete, evict           deleting.py                          grace and finalizers
@@ -98,8 +98,8 @@ class Machinery:
     async def durable(self) -> None:
         """Returns when everything written so far is committed; 503 where the disk refused it.
 
-        Await it right after the write, without awaiting anything else in between: a refusal is told to those who
-        wait when it happens.
+        Await it right after the write, without awaiting anything else in between: a refusal is reported to the
+        callers that wait when it happens.
         """
         try:
             await self.store.durable()
@@ -192,7 +192,7 @@ class Machinery:
         return self._attempt(lambda: self._delete(resource, key, options or DeleteOptions()))
 
     def _delete(self, resource: Resource, key: Key, options: DeleteOptions) -> DeleteResult:
-        """As somebody asks for it: what goes with its namespace or its kind is not asked about."""
+        """Delete as a client requests it: what is deleted with its namespace or its kind is not checked by `keep`."""
         admission = self.admissions.get(resource.kind.resource)
         deny_delete = admission.deny_delete if admission is not None else None
         if deny_delete is not None and (why := deny_delete(self._core.stored(resource, key).obj())):
@@ -212,7 +212,7 @@ class Machinery:
             try:
                 self.delete(kind, stored.key, options)
             except ApiError as error:
-                if error.code != 404:  # gone meanwhile is as good
+                if error.code != 404:  # already gone is as good
                     raise
         return page
 
@@ -238,13 +238,13 @@ class Machinery:
         return resource
 
     def _flush(self) -> None:
-        """Where the disk refuses, the pending writes did not happen: their writers hear it from `durable`, and
-        everybody else goes on with what was committed before."""
+        """Where the disk refuses, the pending writes did not happen.
+        Their writers get the error from `durable`, all other callers continue with what was committed before."""
         with suppress(OSError):
             self.store.flush()
 
     def _attempt(self, write: Callable[[], T]) -> T:
-        """A refusal also tells something about the state: nobody may hear it before that state is safe."""
+        """A rejection also reveals something about the state: it is not returned before that state is safe."""
         try:
             return write()
         except ApiError:

@@ -66,7 +66,7 @@ class WatchEvent:
 
     @property
     def ends_initial_list(self) -> bool:
-        """Whether this bookmark says: everything that existed has been sent (streaming list)."""
+        """Whether this bookmark means: everything that existed has been sent (streaming list)."""
         annotations = self.object.get("metadata", {}).get("annotations") or {}
         return self.type is EventType.BOOKMARK and annotations.get("k8s.io/initial-events-end") == "true"
 

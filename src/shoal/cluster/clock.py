@@ -1,6 +1,6 @@
 """Time as the cluster sees it: a moment and timers, real or virtual.
 
-Only watch time-outs and bookmarks need timers; everything else is told by events.
+Only watch time-outs and bookmarks need timers; everything else is driven by events.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class VirtualTimer:
 
 
 class VirtualClock:
-    """Stands still until a test moves it; timers fire in order, each at its own moment."""
+    """Advances only when a test moves it; timers fire in order, each at its own moment."""
 
     def __init__(self, start: datetime = datetime(2030, 1, 1, tzinfo=UTC)) -> None:
         self._now = start
@@ -87,7 +87,7 @@ class VirtualClock:
         return timer
 
     def next_due(self) -> datetime | None:
-        """When the next timer falls due that nobody has cancelled."""
+        """When the next timer that is not cancelled falls due."""
         while self._timers and self._timers[0].is_cancelled:
             heapq.heappop(self._timers)
         return self._timers[0].due if self._timers else None

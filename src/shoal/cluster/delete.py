@@ -1,8 +1,8 @@
-"""Deleting: at once, after a grace period, or when the last finalizer has gone.
+"""Deletion: at once, after a grace period, or when the last finalizer has been removed.
 
-A request to delete marks the object and says how long it may take; who waits (a node for its processes, the
-collector for dependents, any controller for its finalizer) finishes it later. What happens to dependents is the
-collector's work: here only its finalizers are set.
+A delete request marks the object and sets how long it may take; the component that holds it (a node for its
+processes, the collector for dependents, any controller for its finalizer) finishes it later. Dependents are handled
+by the collector: here only its finalizers are set.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class Deleter:
         meta["deletionGracePeriodSeconds"] = seconds
 
     def _bump_generation(self, meta: Obj) -> None:
-        """The wish to be gone is a change of what is wanted, once."""
+        """A deletion request changes the desired state, once."""
         if not meta.get("deletionTimestamp") and meta.get("generation"):
             meta["generation"] += 1
 
@@ -127,7 +127,7 @@ class Deleter:
     # Namespaces
 
     def _delete_namespace(self, resource: Resource, stored: Stored, options: DeleteOptions) -> DeleteResult:
-        """A namespace says it is going; the collector empties it, and its own finalizer holds it until then."""
+        """Set a namespace to Terminating; the collector empties it, and its own finalizer holds it until then."""
         name = stored.key.name
         if name in PROTECTED_NAMESPACES:
             raise forbidden(kinds.NAMESPACE, name, "this namespace may not be deleted")
@@ -148,7 +148,7 @@ class Deleter:
     # Eviction
 
     def evict(self, key: Key, options: DeleteOptions) -> DeleteResult:
-        """Delete a pod on behalf of somebody who needs its place; its status says so."""
+        """Delete a pod on behalf of another that needs its place, and record this in its status."""
         resource = self._core.pods
         stored = self._core.stored(resource, key)
         check_preconditions(resource, stored, options)

@@ -1,6 +1,6 @@
-"""Disruption budgets, asked before a pod is evicted: what they allow is taken from them in the same moment.
+"""Disruption budgets, checked before a pod is evicted: what they allow is taken from them in the same moment.
 
-Whoever keeps a budget's figures (a loop of the operator's) counts pods; here they are only spent.
+The component that maintains a budget's figures (a loop of the operator's) counts pods; here they are only spent.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from shoal.kube.errors import ApiError
 from shoal.kube.objects import Obj, labels_of, name_of
 from shoal.kube.selectors import from_label_selector
 
-UNCOUNTED_PHASES = ("Pending", "Succeeded", "Failed")  # phases of pods that disturb nobody by going
+UNCOUNTED_PHASES = ("Pending", "Succeeded", "Failed")  # phases of pods whose removal disturbs no job
 
 
 def check_and_decrement(core: Core, pod: Obj, *, dry_run: bool) -> None:
@@ -62,7 +62,7 @@ def _decrement(core: Core, stored: Stored, pod: Obj, *, dry_run: bool) -> None:
 
 
 def _allows_unready(budget: Obj) -> bool:
-    """Pods that do not work may go where enough others do, or where the budget says so."""
+    """Whether pods that are not ready may be evicted: enough others are ready, or the budget allows it."""
     status = budget["status"]
     if (budget.get("spec") or {}).get("unhealthyPodEvictionPolicy") == "AlwaysAllow":
         return True

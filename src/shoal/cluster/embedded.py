@@ -1,6 +1,6 @@
-"""The embedded adapter: the machinery of this process behind the port every program uses.
+"""The embedded adapter: the machinery of this process behind the interface every program uses.
 
-An answer leaves only after what it tells is committed. Agents of this process are found by node name in
+A response is sent only after the state it reports is committed. Agents of this process are found by node name in
 `nodes`; logs, commands and measurements are theirs.
 """
 

@@ -1,7 +1,7 @@
-"""Events: one plain sentence about an object, for `kubectl describe` and `kubectl events`.
+"""Events: one plain message about an object, for `kubectl describe` and `kubectl events`.
 
-The same sentence about the same object is one event with a count, not many events: a repetition is a patch of
-the count and the time. A recorder remembers only what it said lately; an event that has gone is written anew.
+The same message about the same object is one event with a count, not many events: a repetition is a patch of the
+count and the time. A recorder remembers only what it emitted lately; an event that no longer exists is created again.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class _Emitted:
 
 
 class EventRecorder:
-    """Speaks for one component, on one host where that says something."""
+    """Emits events for one component, on one host if that is of interest."""
 
     def __init__(self, cluster: Cluster, component: str, *, host: str = "", clock: Clock | None = None) -> None:
         self._cluster = cluster
@@ -115,7 +115,7 @@ class EventRecorder:
     def _build_event(self, reference: Obj, severity: str, reason: str, message: str, now: datetime) -> Obj:
         moment = f"{int(now.timestamp() * 1e6):x}"
         identity = f"{reference.get('uid')}{severity}{reason}{message}{self._component}{self._host}"
-        # Named by what it says and when, so that a retry of the same sentence is the same event.
+        # Named by its message and time, so that a retry of the same message is the same event.
         digest = hashlib.blake2b(identity.encode(), digest_size=4).hexdigest()
         source = {"component": self._component}
         if self._host:

@@ -1,6 +1,6 @@
-"""Events are kept for an hour after their last write, then removed when somebody next looks or writes.
+"""Events are kept for an hour after their last write, then removed upon the next read or write.
 
-No timer runs for this: until somebody looks, an old event harms nobody.
+No timer runs for this: until the next read, an old event does no harm.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A command's streams over one websocket, whichever side of it and whichever library carries it.
+"""A command's streams over one websocket, for either side of it and any library that carries it.
 
 Every binary message begins with a channel: 0 is stdin, 1 stdout, 2 stderr, 3 how it ended (a Status), 4 the size of
-the terminal. Version 5 of the protocol adds 255, by which a client says that a channel is closed, so that a program
+the terminal. Version 5 of the protocol adds 255, by which a client reports that a channel is closed, so that a program
 reading stdin to its end sees that end.
 """
 
@@ -26,8 +26,8 @@ log = Logger(__name__)
 
 V5, V4 = "v5.channel.k8s.io", "v4.channel.k8s.io"
 STDIN, STDOUT, STDERR, ERROR, RESIZE, CLOSE = 0, 1, 2, 3, 4, 255
-# What is held of stdin for a command that does not read, in memory and on disk. While the client has to wait nobody
-# listens to it, and its leaving is heard of only when the command writes or ends: so it is more than people pipe into
+# What is held of stdin for a command that does not read, in memory and on disk. A client that has to wait is not read
+# from, and its disconnect is noticed only when the command writes or ends: so it is more than people pipe into
 # a command that forgot to read.
 MEMORY_BYTES = 1 << 20
 SPILLED_BYTES = 1 << 30
@@ -49,8 +49,8 @@ class ExecSession:
         self._terminal_sizes: asyncio.Queue[tuple[int, int] | None] = asyncio.Queue()
 
     async def run(self, services: NodeServices, pod: Obj, request: ExecRequest) -> bool:
-        """Until the command ends or the client goes away, whichever is first; the other is then stopped. Whether it
-        was the command."""
+        """Run until the command ends or the client disconnects, whichever is first; the other is then stopped.
+        Returns whether it was the command."""
         command = asyncio.ensure_future(self._execute(services, pod, request))
         receiving = asyncio.ensure_future(self._receive_all())
         try:
@@ -102,7 +102,7 @@ class ExecSession:
 class StdinBuffer:
     """What the client wrote and the command has not read yet: the first of it in memory, more in a file without a name.
 
-    Only where that is full, too, has the client to wait; nobody listens to it then.
+    The client has to wait only if that is full, too; its messages are not read then.
     """
 
     def __init__(self) -> None:
@@ -190,7 +190,7 @@ def decode_terminal_size(data: bytes) -> tuple[int, int] | None:
 
 
 def exit_status(code: int) -> Obj:
-    """How a command ended, as clients expect to be told."""
+    """How a command ended, in the form that clients expect."""
     if code == 0:
         return {"metadata": {}, "status": "Success"}
     return {

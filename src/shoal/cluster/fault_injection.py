@@ -1,8 +1,8 @@
 """What may go wrong between a program and its cluster, as a plan a test composes.
 
-A request can fail before it took effect, or after it (the answer got lost), or the program can die at it. A
-watch can lose, repeat, swap and delay events, or end. Every rule says which calls or events it is about; chance
-comes from a generator the test seeded, so a run can be repeated.
+A request can fail before it took effect, or after it (the response got lost), or the program can die at it. A
+watch can lose, repeat, swap and delay events, or end. Every rule names the calls or events it is about; chance is
+drawn from a generator the test seeded, so a run can be repeated.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class WatchFault:
 
 @dataclass(slots=True)
 class Faults:
-    """A plan. The methods add to it and give it back, so that plans read as sentences."""
+    """A plan. The methods add to it and return it, so that calls can be chained."""
 
     requests: list[RequestFault] = field(default_factory=list)
     watches: list[WatchFault] = field(default_factory=list)

@@ -1,8 +1,8 @@
-"""A cluster seen by somebody who may write only for as long as he leads.
+"""A cluster client that may write only for as long as its process leads.
 
-Every write asks first; one that comes too late is not sent. It may wait for its turn meanwhile, or be tried again: so
-a client asks once more, with `check_fence`, when the request is about to leave. What is on its way when leadership
-ends is made harmless by its own condition: ledgers carry the version they were made for, deletions a uid, bodies a
+Every write checks first; one that is too late is not sent. After that it may wait for its turn, or be retried: so a
+client checks once more, with `check_fence`, when the request is about to be sent. A request in flight when leadership
+ends is made harmless by its own condition: job states carry the version they were made for, deletions a uid, pods a
 name of their own.
 """
 
@@ -34,7 +34,7 @@ def check_fence() -> None:
 
 
 class FencedCluster:
-    """`port.Cluster` whose writes pass only while `may_write` says so; reads are the cluster's own."""
+    """`port.Cluster` whose writes pass only while `may_write` returns true; reads are the cluster's own."""
 
     def __init__(self, cluster: Cluster, may_write: Callable[[], bool]) -> None:
         self._may_write = may_write

@@ -202,7 +202,7 @@ class GarbageCollector:
         self._drop_finalizer(resource, owner, ORPHAN)
 
     def _delete_dependents(self, resource: Resource, owner: Stored) -> None:
-        """Foreground: the owner goes when the last dependent that blocks it has gone."""
+        """Foreground: the owner is deleted when the last dependent that blocks it is gone."""
         blocked = False
         for ref in list(self._dependents.get(owner.uid, ())):
             child_resource, child = self._find(ref)
@@ -222,11 +222,11 @@ class GarbageCollector:
                 self._drop_owners(resource, stored, absent | waiting)
             return
         if not absent and not waiting:
-            return  # of owners nobody can look up
+            return  # of owners that cannot be looked up
         propagation = None
         if waiting and self._dependents.get(stored.uid):
             if any(child.terminating and FOREGROUND in child.finalizers for _, child in self._children(stored.uid)):
-                stored = self._unblock_owners(resource, stored)  # a circle: somebody has to go first
+                stored = self._unblock_owners(resource, stored)  # a circle: one has to be deleted first
             propagation = DeletionPropagation.FOREGROUND
         self._deleter.delete(resource, stored.key, DeleteOptions(propagation=propagation))
 
@@ -238,7 +238,7 @@ class GarbageCollector:
             uid = reference["uid"]
             kind = self._core.by_reference(str(reference.get("apiVersion")), str(reference.get("kind")))
             if kind is None or (kind.kind.namespaced and not resource.kind.namespaced):
-                solid.add(uid)  # cannot be looked up: leave alone what nobody can judge
+                solid.add(uid)  # cannot be looked up, so it is left alone
                 continue
             namespace = stored.key.namespace if kind.kind.namespaced else ""
             owner = kind.table.objects.get(Key(namespace, str(reference.get("name"))))

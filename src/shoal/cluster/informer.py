@@ -1,11 +1,11 @@
-"""A local copy of one kind, kept true by a watch.
+"""A local copy of one kind, kept up to date by a watch.
 
-A `Informer` opens a streaming list, then follows changes from there. A watch that ends is normal: it goes on
-from the last version seen. A version that is no longer kept (410) means listing again, and what the list no
-longer holds is reported as deleted, so that nobody downstream misses a deletion. Failures are retried with
-growing, jittered pauses; a success resets them. A command that a person waits for names the refusals that end it
-instead, and how many failures in a row. Several programs of one process can share a copy, and a copy can be trimmed to
-what its readers look at: a decoded object costs several times its JSON.
+A `Informer` opens a streaming list, then follows changes from there. A watch that ends is normal: it resumes from
+the last version seen. A version that is no longer kept (410) means listing again, and what the list no longer holds
+is reported as deleted, so that no subscriber misses a deletion. Failures are retried with growing, jittered pauses; a
+success resets them. A command that a person waits for names the errors that end it instead, and how many failures in
+a row. Several programs of one process can share a copy, and a copy can be trimmed to what its readers use: a decoded
+object costs several times its JSON.
 """
 
 from __future__ import annotations
@@ -83,14 +83,14 @@ class Informer:
         self._jitter = jitter or random.Random()  # noqa: S311 - spreads retries, guards nothing
         self._version = ""
         self._initial_list: dict[Key, Obj] | None = None
-        self._version_waiters: list[tuple[int, asyncio.Event]] = []  # versions somebody waits for
+        self._version_waiters: list[tuple[int, asyncio.Event]] = []  # versions that are waited for
 
     @property
     def name(self) -> str:
         return f"copy of {self.kind.plural}"
 
     def subscribe(self, handler: EventHandler) -> Callable[[], None]:
-        """Tell of every object there is now, as news, and of every change from here on; call the result to end it."""
+        """Report every existing object as new, and every change from here on; call the result to end it."""
         self._handlers.append(handler)
         for key, obj in list(self.objects.items()):
             handler(Change(self.kind, key, None, obj))

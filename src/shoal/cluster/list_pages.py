@@ -1,7 +1,7 @@
 """Lists: a selection in key order, whole or in pages, of now or of a version history still reaches.
 
-A continue token carries the revision of its first page, so that all pages show one moment. When that moment
-is forgotten the answer is 410 with a token that goes on at the present, as Kubernetes offers.
+A continue token carries the revision of its first page, so that all pages show one moment. When that moment is no
+longer kept the response is 410 with a token that continues at the present, as Kubernetes offers.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from shoal.kube.objects import Key
 
 _TOKEN_VERSION = "meta.k8s.io/v1"  # noqa: S105 - a format's name, no secret
 _LIST_OPTIONS = Kind("meta.k8s.io", "v1", "ListOptions", "listoptions", False)
-_PRESENT = -1  # the revision of a token that goes on with whatever is there now
+_PRESENT = -1  # the revision of a token that continues with whatever exists now
 
 _CONTINUE_EXPIRED = (
     "The provided continue parameter is too old to display a consistent list result. You can start a new list "
@@ -51,7 +51,7 @@ class _View:
         first, last = 0, len(self.order)
         if namespace is not None:
             first = bisect_left(self.order, f"{namespace}/")
-            last = bisect_left(self.order, f"{namespace}0")  # '0' comes right after '/'
+            last = bisect_left(self.order, f"{namespace}0")  # '0' is right after '/'
         if start:
             first = max(first, bisect_left(self.order, start))
         return first, last
@@ -157,7 +157,7 @@ _MAX_DIGITS = 20  # of 2**64
 
 
 def parse_version(text: str, *, prefix: str = "") -> int:
-    """A resourceVersion parameter as a number; '' reads as 0. `prefix` begins the sentence of a refusal."""
+    """A resourceVersion parameter as a number; '' reads as 0. `prefix` begins the error message."""
     if not text:
         return 0
     if text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS and int(text) < 1 << 64:

@@ -29,7 +29,7 @@ class NamespaceLifecycle:
         self._deleter = deleter
 
     def empty(self, resource: Resource, stored: Stored) -> bool:
-        """True where there is more to delete at once; what lingers brings us back when it goes."""
+        """True if there is more to delete at once; what lingers triggers another pass when it is deleted."""
         if resource.kind == kinds.NAMESPACE:
             return self._empty_namespace(resource, stored)
         if stored.terminating:

@@ -41,7 +41,7 @@ def decode_object(
 ) -> DecodedObject:
     """The object as the kind's decoder reads it: 400 for wrong types (422 where a patch made them).
 
-    Parts that are the very objects of `old` were read before.
+    Subtrees that are the very objects of `old` were read before.
     """
     if not isinstance(obj, dict):
         raise bad_request(f"the object provided is unrecognized (must be of type {kind.kind}): not an object")
@@ -65,8 +65,8 @@ def _changed_fields(obj: Obj, old: Obj) -> Obj:
 
 
 def _drop_server_nulls(kind: Kind, obj: Obj) -> None:
-    """Some times stand as null until somebody sets them. The defaults write them again; without them here an
-    object the server itself made needs no second look."""
+    """Some times are null until they are set. The defaults write the nulls again.
+    Without them here an object the server itself made needs no second check."""
     if kind.plural == kinds.POD.plural and not kind.group:
         conditions = at_path(obj, "status", "conditions")
         for condition in conditions if isinstance(conditions, list) else ():
@@ -141,7 +141,7 @@ def fill_defaults(kind: Kind, obj: Obj, old: Obj | None = None) -> None:
         defaults.apply_defaults(kind, obj)
 
 
-# An API server does not tell an empty map or list here from one that was never given.
+# An API server does not distinguish an empty map or list here from an absent one.
 _EMPTY_IS_ABSENT = ("labels", "annotations", "finalizers", "ownerReferences")
 _EMPTY_DATA_IS_ABSENT = ("data", "binaryData")
 

@@ -1,7 +1,7 @@
-"""Patches: from a stored object and somebody's changes to the object they mean.
+"""Patches: from a stored object and a client's changes to the object they mean.
 
-Four languages of patch, one write path: the result goes through the same rules as a PUT. Server-side apply
-alone may create, and alone brings its own account of who manages which field.
+Four languages of patch, one write path: the result passes the same rules as a PUT. Server-side apply alone may
+create, and alone brings its own account of which manager owns which field.
 """
 
 from __future__ import annotations
@@ -131,13 +131,13 @@ def _is_status_path(path: object) -> bool:
 
 
 def _merge_part(live: Obj, patched: Obj) -> Obj:
-    """The patched part in its place among the others, which are the very objects of the old version."""
+    """The patched fields in their place among the others, which are the very objects of the old version."""
     kept = {name: value for name, value in live.items() if name not in _STATUS_FIELDS or name in patched}
     return {**kept, **patched}
 
 
 def _only_status(live: Obj, patched: Obj) -> Obj:
-    """Everything else stays what it is, the same objects, so that nobody has to look at it again."""
+    """Everything else stays what it is, the same objects, so that it need not be checked again."""
     kept = {name: value for name, value in live.items() if name != "status"}
     kept["metadata"] = patched.get("metadata")
     return {**kept, "status": patched["status"]} if "status" in patched else kept

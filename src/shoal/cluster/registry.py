@@ -69,14 +69,14 @@ class Resource:
 
 @dataclass(frozen=True, slots=True)
 class ClusterSettings:
-    """What a cluster may be told about itself."""
+    """What can be configured about a cluster."""
 
     service_network: IPv4Network = SERVICE_NETWORK
     event_seconds: float = 3600.0  # how long an Event is kept after its last write
 
 
 class Core:
-    """State and chance. Every step goes through `put` and `remove`."""
+    """State and chance. Every step is made by `put` and `remove`."""
 
     def __init__(self, store: Store, clock: Clock, rng: random.Random, settings: ClusterSettings) -> None:
         self.store = store

@@ -1,4 +1,4 @@
-"""The scale subresource: a small view of any kind that says where its replicas are.
+"""The scale subresource: a small view of any kind that declares where its replicas are.
 
 A Scale is made from the object, changed like any other object, and its replicas are written back to the place
 the kind names; everything else of the object stays as it was.

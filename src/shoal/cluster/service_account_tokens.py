@@ -20,7 +20,7 @@ _PURPOSE = b"shoal service account tokens"
 
 @dataclass(frozen=True, slots=True)
 class TokenClaims:
-    """What a token says about its holder; `audience` '' means the API server."""
+    """What a token states about its holder; `audience` '' means the API server."""
 
     namespace: str
     account: str

@@ -200,7 +200,7 @@ class Watch:
         self._wake()
 
     def _queue_bookmark(self) -> None:
-        """Say how far the store has come, where the events alone do not tell."""
+        """Add a bookmark with the store's revision, where the events alone do not show it."""
         if self._is_current() and self._last_revision < self._store.committed:
             self._pending.append(self._bookmark(self._store.committed))
 

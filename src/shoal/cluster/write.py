@@ -1,8 +1,8 @@
-"""The write path: how an object somebody sent becomes the next version in the store.
+"""The write path: how an object a client sent becomes the next version in the store.
 
-Every write goes through the same steps, in the order of an API server: read it as its kind, fill in what was
-left out, let the kind have its say, validate, note who manages which field, store. Nothing is stored before
-the last check has passed.
+Every write passes the same steps, in the order of an API server: read it as its kind, fill in what was left out,
+apply the kind's own rules, validate, note which manager owns which field, store. Nothing is stored before the last
+check has passed.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ class Writer:
         return Key(namespace, name)
 
     def _prepare_for_create(self, resource: Resource, obj: Obj) -> None:
-        """The kind's own first words: admission, the first status, the first generation."""
+        """The kind's own first steps: admission, the first status, the first generation."""
         strategy, kind = resource.strategy, resource.kind
         if strategy.generation is not Generation.NONE:
             obj["metadata"]["generation"] = 1
@@ -151,7 +151,7 @@ class Writer:
     def _track_created(
         self, resource: Resource, obj: Obj, options: WriteOptions, filled_by_admission: list[str]
     ) -> Obj:
-        """Nobody manages what admission filled in, nor a status given on create, which is reset or the kind's own."""
+        """What admission filled in has no manager, nor has a status given on create: it is reset or the kind's."""
         status = obj.pop("status", None) if "status" in resource.kind.subresources else None
         filled = {name: obj["spec"].pop(name) for name in filled_by_admission if name in obj["spec"]}
         obj = apply.track(schema_of(resource.kind), None, obj, manager=options.field_manager, now=self._core.now())

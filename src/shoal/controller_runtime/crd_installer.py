@@ -1,8 +1,8 @@
-"""The kinds of jobs on a cluster that is not our own: found, made where they are missing, never fought over.
+"""The kinds of jobs on a cluster that is not our own: found, created where they are missing, never fought over.
 
-A definition that carries our label is kept up to date. One that somebody else made is used as it is: it may prune
-fields or have no status subresource, and what that costs is said in a sentence. Where this account may not look at
-definitions at all, what the server says it serves has to do.
+A definition that carries our label is kept up to date. One of another owner is used as it is: it may prune fields or
+have no status subresource, and the consequences are reported in a message. Where this account may not read definitions
+at all, the server's discovery has to do.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _MAX_LISTED = 5
 
 
 class CrdUnusable(Exception):
-    """A job language cannot be served here; the message says why and what to do."""
+    """A job language cannot be served here; the message has the reason and what to do."""
 
 
 class DiscoveryCluster(Cluster, Protocol):
-    """A cluster that also says which kinds it serves."""
+    """A cluster that also reports which kinds it serves."""
 
     async def find_kind(self, api_version: str, kind: str) -> Kind | None: ...
 
@@ -47,7 +47,7 @@ class CrdState:
 
 
 async def apply_crd(cluster: Cluster, definition: Obj, *, status: Obj | None = None, dry_run: bool = False) -> CrdState:
-    """Make or renew our definition, or leave somebody else's alone. 403 where we may not look or make.
+    """Create or update our definition, or leave another owner's alone. 403 where we may not read or create it.
 
     `status`: the fields of the status, where our definition leaves them open.
     """
@@ -76,11 +76,11 @@ async def wait_established(cluster: Cluster, name: str) -> None:
                 return
 
 
-# --- somebody else's -----------------------------------------------------------------------------------------------
+# --- another owner's -----------------------------------------------------------------------------------------------
 
 
 def check_foreign_crd(found: Obj, ours: Obj, status: Obj | None = None) -> CrdState:
-    """What somebody else's definition lacks of ours, whose status has the fields of `status` where it is left open."""
+    """What another owner's definition lacks of ours, whose status has the fields of `status` where it is left open."""
     name, our_version = name_of(ours), ours["spec"]["versions"][0]
     version = next((each for each in found["spec"]["versions"] if each["name"] == our_version["name"]), None)
     if version is None or not version.get("served"):

@@ -1,4 +1,4 @@
-"""What the operator says over HTTP: whether it lives, whether it is ready, and its metrics.
+"""What the operator serves over HTTP: whether it lives, whether it is ready, and its metrics.
 
 Three small pages on one or two addresses. Nothing on them is secret, and nothing can be changed through them.
 """
@@ -20,7 +20,7 @@ log = Logger(__name__)
 
 
 class ListenError(Exception):
-    """Cannot listen there; the message says why."""
+    """Cannot listen there; the message has the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 @dataclass(frozen=True, slots=True)
 class ComponentReadiness:
-    """One part of the operator, and what it does or waits for, in words."""
+    """One component of the operator, and what it does or waits for, as text."""
 
     part: str
     is_ready: bool
@@ -63,8 +63,8 @@ class ComponentReadiness:
 
 
 def health_pages(parts: Callable[[], list[ComponentReadiness]]) -> dict[str, GetPage]:
-    """/healthz answers for as long as the process turns; /readyz once every part leads, or waits for its turn, and
-    for as long as the cluster answers."""
+    """/healthz answers for as long as the process turns; /readyz once every component leads, or waits for its turn.
+    The latter also requires that the cluster answers."""
 
     def ready() -> HttpPage:
         found = parts()

@@ -11,7 +11,7 @@ from shoal.controller_runtime.leader_election import LeaseTimes
 
 @dataclass(frozen=True, slots=True)
 class ProcessIdentity:
-    """Who this process is to its replicas, and where they meet."""
+    """The name of this process among its replicas, and where they elect."""
 
     name: str
     namespace: str
@@ -20,6 +20,6 @@ class ProcessIdentity:
 
 
 class VersionedCluster(DiscoveryCluster, Protocol):
-    """A cluster that says what it serves, and whether it is young enough and nobody's yet."""
+    """A cluster that reports what it serves, and whether it is recent enough and not served by another yet."""
 
     async def require_unserved(self) -> object: ...

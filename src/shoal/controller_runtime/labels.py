@@ -14,6 +14,6 @@ CLASS_LABEL = "shoal.dev/class"
 
 
 def with_install_labels(definition: Obj) -> Obj:
-    """The definition with the label that says whose it is."""
+    """The definition with the label that names its owner."""
     metadata = definition["metadata"]
     return {**definition, "metadata": {**metadata, "labels": {**(metadata.get("labels") or {}), PART_OF: "shoal"}}}

@@ -1,10 +1,10 @@
-"""Who leads: one of several processes, by a Lease, and never two at once.
+"""Leader election: one of several processes leads, by a Lease, and never two at once.
 
-The leader renews the Lease; whoever waits watches it and takes over when it has not changed for its duration, counted
-on his own clock from the moment he saw it change, so that clocks need not agree. The leader counts from the moment
-before it asked, and to a deadline that is shorter: it has stopped before anybody else can begin. A process that was
-paused finds its deadline passed before it can write anything (`shoal.cluster.fencing`). One that ends gives the Lease
-back, and the next one leads at once.
+The leader renews the Lease; a candidate watches it and takes over when it has not changed for its duration, counted on
+the candidate's own clock from the moment it observed the change, so that clocks need not agree. The leader counts from
+the moment before its request, and to a deadline that is shorter: it has stopped before any other can begin. A process
+that was paused finds its deadline passed before it can write anything (`shoal.cluster.fencing`). One that ends gives
+the Lease back, and the next one leads at once.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What the job loops count, for Prometheus. The registry is passed in, so that two clusters of one process do not mix.
 
-Queue depth says whether the operator keeps up, reconcile seconds how long one look at a job takes, writes what it
-costs the API server, and jobs by state what people would otherwise ask kubectl for.
+Queue depth shows whether the operator keeps up, reconcile seconds how long one pass of a job takes, writes what it
+costs the API server, and jobs by state what people would otherwise use kubectl for.
 """
 
 from __future__ import annotations

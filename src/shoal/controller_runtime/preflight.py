@@ -1,7 +1,7 @@
-"""The question before the first job: may this account do what will be needed?
+"""The check before the first job: whether this account may do what will be needed.
 
-Asked once, at the start, so that the answer is one sentence with everything that is missing instead of a trickle of
-refusals later.
+Made once, at the start, so that the result is one message with everything that is missing instead of a trickle of
+rejections later.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ ACCESS_REVIEW = Kind("authorization.k8s.io", "v1", "SelfSubjectAccessReview", "s
 
 
 class PreflightError(Exception):
-    """The operator cannot work here; the message says why and what to do."""
+    """The operator cannot work here; the message has the reason and what to do."""
 
 
 async def check_permissions(cluster: Cluster, required: Iterable[tuple[str, Permission]]) -> None:

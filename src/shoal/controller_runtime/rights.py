@@ -31,7 +31,7 @@ class Permission:
 
 
 def lease_permissions(names: Iterable[str]) -> list[Permission]:
-    """In the operator's own namespace. Who may create cannot be told by name."""
+    """In the operator's own namespace. The right to create cannot be limited by name."""
     limited = tuple(names)
     return [
         *permissions_on(LEASE, ("create",), "to be the first to lead"),

@@ -38,7 +38,7 @@ async def wait_forever() -> None:
 
 @contextmanager
 def subscribe_all(*subscriptions: tuple[Informer, EventHandler]) -> Iterator[None]:
-    """Hear of what there is and of every change to it, for as long as the loop runs."""
+    """Receive what exists and every change to it, for as long as the loop runs."""
     with ExitStack() as stack:
         for reflector, subscriber in subscriptions:
             stack.callback(reflector.subscribe(subscriber))

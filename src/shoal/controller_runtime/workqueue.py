@@ -1,13 +1,13 @@
-"""Work by key: one at a time per key, some keys at once in the order they came, news meanwhile folded into one pass.
+"""Work by key: one at a time per key, several keys at once in order of arrival, changes coalesced into one pass.
 
-While a key waits for its turn, whatever else arrives for it costs nothing: the busier the loop, the fewer passes a key
-needs. What arrives while it is worked on is one more pass. A pass that fails is tried again after a growing, jittered
-pause. Where a pass costs requests to a server far away, what usually comes in company may wait a moment for it; nothing
-else waits. A mistake in a pass is logged with its trace and retried like any failure: one bad object never stops the
-loop for the others.
+While a key waits for its turn, further additions of it cost nothing: the busier the loop, the fewer passes a key
+needs. What is added while it is worked on is one more pass. A pass that fails is retried after a growing, jittered
+pause. Where a pass costs requests to a server far away, what is usually followed by more may wait a moment for it;
+nothing else waits. A mistake in a pass is logged with its trace and retried like any failure: one bad object never
+stops the loop for the others.
 
-In the order they came also means that a burst of a thousand new keys goes before all news of the first of them. So that
-what is begun gets ended, its line is kept short: when it is long, it goes first, and new keys get every few turns one.
+Order of arrival also means that a burst of a thousand new keys precedes all changes of the first of them. So that what
+is begun gets ended, its line is kept short: when it is long, it is first, and new keys get one of every few turns.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ class WorkQueue:
         workers: int = WORKERS,
         in_progress: Callable[[Key], bool] | None = None,
     ) -> None:
-        """`coalesce_seconds`: how long what is added "soon" waits for company. `in_progress`: whether ending it comes
-        before new keys; by default they are all alike."""
+        """`coalesce_seconds`: how long what is added "soon" is held to coalesce with more.
+        `in_progress`: whether ending it precedes new keys; by default they are all alike."""
         self.name = name
         self._max_workers = workers
         self._coalesce_seconds = coalesce_seconds
@@ -100,7 +100,7 @@ class WorkQueue:
             self._workers.add(asyncio.get_running_loop().create_task(self._run_worker(), name=self.name))
 
     def add_after_delay(self, key: Key) -> None:
-        """Within the time of gathering, together with what else comes for the key until then."""
+        """Within the time of gathering, coalesced with what else is added for the key until then."""
         if not self._coalesce_seconds:
             self.add(key)
         elif key in self._running:

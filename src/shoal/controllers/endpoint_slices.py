@@ -179,7 +179,7 @@ class EndpointSliceController:
             await reflector.synced.wait()
         service = self._services.objects.get(key)
         if service is None or not service["spec"].get("selector") or is_terminating(service):
-            return  # without a selector the addresses are the user's own; what we made goes with its owner
+            return  # without a selector the addresses are the user's own; what we made is deleted with its owner
         pods = (pod for pod in self._pods.objects.values() if namespace_of(pod) == key.namespace)
         wanted = slices_for(service, pods)
         mine = {k: s for k, s in self._slices.objects.items() if _belongs(s, key)}
@@ -200,7 +200,7 @@ class EndpointSliceController:
             await self._cluster.patch(kind, key.name, key.namespace, patch=changed)
 
     async def _create(self, kind: Kind, wanted: Obj) -> None:
-        """Endpoints of a Service with a selector are ours, whoever made them; a slice may be anybody's."""
+        """Endpoints of a Service with a selector are ours, whatever made them; a slice may belong to any client."""
         key = key_of(wanted)
         try:
             await self._cluster.create(kind, wanted, key.namespace)

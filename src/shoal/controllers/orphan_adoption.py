@@ -1,9 +1,9 @@
-"""Keeps pods and those who select them together: orphans find a ReplicaSet or Job, strangers are let go.
+"""Keeps pods and the owners that select them together: orphans are adopted by a ReplicaSet or Job, others released.
 
-The rules are those of `shoal.dialects.native.adoption`; here is who is looked at, and when: a pod when its labels or
-its owner change, the orphans of a namespace when somebody comes who may select them, and the pods of an owner when it
-comes or selects others. So nothing depends on which copy is there first. What the new owner makes of its number of pods
-is its own loop's work.
+The rules are those of `shoal.dialects.native.adoption`; here is decided which objects are checked, and when: a pod
+when its labels or its owner change, the orphans of a namespace when an owner that may select them appears, and the
+pods of an owner when it appears or selects others. So nothing depends on which copy is there first. How the new owner
+reacts to its number of pods is its own loop's work.
 """
 
 from __future__ import annotations
@@ -113,5 +113,5 @@ def _uid(obj: Obj | None) -> str:
 
 
 def _is_another(old: Obj | None, new: Obj) -> bool:
-    """Whether somebody else may want it."""
+    """Whether another owner may select it."""
     return old is None or labels_of(old) != labels_of(new) or controller_of(old) != controller_of(new)

@@ -1,9 +1,9 @@
 """Storage on one machine: every claim gets a folder.
 
-A claim is first matched with a volume somebody made for it; else a volume is made, whose folder lies in the data
+A claim is first matched with a volume made for it by others; else a volume is made, whose folder lies in the data
 folder. One whose class waits for the first pod is left alone until the scheduler has chosen a volume or a node for it.
 `plan_actions` decides from claims, volumes and classes alone; the loop makes folders, writes objects, and removes the
-folder of a volume whose claim is gone where its reclaim policy says Delete.
+folder of a volume whose claim is gone where its reclaim policy is Delete.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class BindVolume:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseVolume:
-    """The claim is gone; the volume says what becomes of the data."""
+    """The claim is gone; the volume determines what becomes of the data."""
 
     volume: Obj
 
@@ -98,7 +98,7 @@ def _is_released(volume: Obj) -> bool:
 
 
 def _is_to_be_made(claim: Obj, storage: Obj | None) -> bool:
-    """At once, unless its class has nobody who makes volumes, or has them made for the node of the first pod."""
+    """At once, unless its class has no provisioner, or provisions volumes for the node of the first pod."""
     if storage is not None and storage.get("provisioner") == NO_PROVISIONER:
         return False
     return not waits_for_first_consumer(storage) or SELECTED_NODE in annotations_of(claim)
@@ -187,7 +187,7 @@ class PersistentVolumeController:
         key = key_of(claim)
         folder = self._folder / key.namespace / f"{key.name}-{uid_of(claim)}"
         folder.mkdir(parents=True, exist_ok=True)
-        folder.chmod(0o777)  # containers may run as anybody; strangers do not get past the data folder
+        folder.chmod(0o777)  # containers may run as any user; others do not get past the data folder
         try:
             await self._cluster.create(PERSISTENT_VOLUME, volume_for(claim, folder))
         except ApiError as refused:

@@ -1,4 +1,4 @@
-"""Pods of a node that is no longer in the cluster end: nobody is left to run or to stop them."""
+"""Pods of a node that is no longer in the cluster end: no agent is left to run or to stop them."""
 
 from __future__ import annotations
 

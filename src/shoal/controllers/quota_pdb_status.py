@@ -1,10 +1,10 @@
 """Objects whose status counts pods, in a cluster of our own: what quotas have taken, what disruption budgets allow.
 
-`PodCounts` know the pods of each namespace and say what an object should tell of them; the loop writes what differs, on
-the version it looked at. What is taken of a quota follows the pods one by one: adding all of them up for each change of
-one would cost the square of their number. Budgets count the pods that exist: how many somebody means to have is not
-looked up. A pod that was evicted and is still there some minutes later was kept by somebody, or is another of the same
-name: the budget forgets that it was to go, as in Kubernetes.
+`PodCounts` hold the pods of each namespace and compute what an object should report of them; the loop writes what
+differs, on the version it read. What is taken of a quota follows the pods one by one: adding all of them up for each
+change of one would cost the square of their number. Budgets count the pods that exist: how many are desired is not
+looked up. A pod that was evicted and still exists some minutes later was kept by another component, or is another of
+the same name: the budget drops its record of the eviction, as in Kubernetes.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def quota_status(quota: Obj, used: Amounts) -> Obj:
     said = at_path(quota, "status", "used", default={})
     known = amounts(said)
     told = {
-        # The server may write the same amount in other words: those are not changed.
+        # The server may write the same amount in another form: those are not changed.
         name: said[name] if known.get(name) == used.get(name, 0) else format_amount(name, used.get(name, 0))
         for name in hard
         if _is_of_pods(name)
@@ -92,7 +92,7 @@ def _part(said: int | str, whole: int) -> int:
 
 
 class PodCounts(ABC):
-    """The pods there are, by namespace, and what an object says of those of its own."""
+    """The pods that exist, by namespace, and what an object reports of those of its own."""
 
     def __init__(self) -> None:
         self._there: dict[str, dict[Key, Obj]] = {}
@@ -193,7 +193,7 @@ class PodCountController:
         try:
             await self._cluster.patch(self._kind, key.name, key.namespace, patch=patch, subresource="status")
         except ApiError as refused:
-            if refused.code not in (404, 409):  # gone, or changed: that comes as news
+            if refused.code not in (404, 409):  # gone, or changed: an event follows
                 raise
 
 

@@ -1,7 +1,7 @@
 """Job languages: one module per API. A new one is a new module here, and its name in `NAMES`.
 
-A dialect turns manifests into the engine's words and back (`dialect`); nothing in the engine or the operator knows
-any of them by name. Loaded when asked for.
+A dialect turns manifests into the engine's terms and back (`dialect`); nothing in the engine or the operator refers to
+any of them by name. Loaded on demand.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ NAMES = ("framework", "volcano")
 # What Kubernetes itself runs. Served in a cluster of our own only: elsewhere the cluster's own controllers do it.
 NATIVE = ("native.replica_sets", "native.batch_job")
 
-# What an operator on Kubernetes serves unless it is told otherwise. Languages whose own controllers people may be
+# What an operator on Kubernetes serves by default. Languages whose own controllers people may be
 # running there are asked for by name: two of them at the same jobs would not go well.
 DEFAULT = ("framework",)
 

@@ -15,7 +15,7 @@ from shoal.dialects.validation_errors import StrictModel, causes
 class BaseSettings(StrictModel):
     @cached_property
     def understood(self) -> dict[bytes, Any]:
-        """What was made of specs under these settings, by their digest: a pass rarely meets a new one."""
+        """What was made of specs under these settings, by their digest: a pass rarely has a new one."""
         return {}
 
     @classmethod

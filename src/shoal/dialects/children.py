@@ -1,6 +1,6 @@
-"""What a job has besides its pods, read from the objects that are there: groups, companions, and gates others opened.
+"""What a job has besides its pods, read from existing objects: groups, owned objects, and gates others opened.
 
-The operator asks it of its copies, whoever tells a job's story of what a cluster lists; both hear the same.
+The operator calls it with its copies, the describe page with what a cluster lists; both get the same.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from shoal.kube.objects import Obj
 def observe_children(
     owned: OwnedObjects, objects: Iterable[Obj], manifest: Obj
 ) -> tuple[dict[str, ObservedGroup], dict[OwnedObjectRef, ObservedObject]]:
-    """The groups by key, and the companions; what belongs to nobody or to another job is left out."""
+    """The groups by key, and the owned objects; what has no owner or another job as owner is left out."""
     groups: dict[str, ObservedGroup] = {}
     companions: dict[OwnedObjectRef, ObservedObject] = {}
     found = [known for obj in objects if (known := owned.observe_child(obj, manifest)) is not None]

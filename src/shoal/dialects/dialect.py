@@ -1,8 +1,8 @@
 """A job language as the operator sees it: one value made of plain functions.
 
-The engine knows roles, tasks and policies; the operator knows clusters. A dialect stands between them: it reads a
-manifest into the engine's words, dresses what the engine asks for, and keeps the ledger in whatever place the
-language has for it. None of its functions touches the world, and none changes what it is given.
+The engine handles roles, tasks and policies; the operator handles clusters. A dialect is between them: it reads a
+manifest into the engine's terms, builds the objects the engine requests, and keeps the job state in whatever place the
+language has for it. None of its functions has side effects, and none changes what it is given.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ if TYPE_CHECKING:
     from shoal.dialects.gang_backends.gang import GangSpec
 
 DialectSettings = Any  # each dialect has its own record
-# a group or companion as the engine hears of it
+# a group or owned object as observed
 ObservedChild = tuple[GroupRef, ObservedGroup] | tuple[OwnedObjectRef, ObservedObject]
 Lookup = Callable[[Kind], Iterable[Obj]]  # every object of a kind
 
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """Which job an object says it belongs to: where that job lives, and its uid."""
+    """Which job an object names as its owner: where that job lives, and its uid."""
 
     key: Key
     uid: str
@@ -53,10 +53,10 @@ class Owner:
 
 @dataclass(frozen=True, slots=True)
 class StatePatch:
-    """How a ledger is stored: a JSON patch, so that nulls are kept, on the object or one of its subresources, or
-    annotations where the language's status has no place for it.
+    """How a job state is stored: a JSON patch, so that nulls are kept, on the object or one of its subresources.
+    Where the language's status has no place for it, annotations.
 
-    Whoever sends it adds the condition (metadata.resourceVersion).
+    The sender adds the condition (metadata.resourceVersion).
     """
 
     operations: tuple[Obj, ...] = ()
@@ -85,7 +85,7 @@ class StatusReport:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A whole object as it was before somebody forgot it; one line of the history log."""
+    """A whole object as it was before it was forgotten; one line of the history log."""
 
     about: str  # namespace/name of the job
     trigger: str
@@ -124,7 +124,7 @@ class ChildKind:
 
 @dataclass(frozen=True, slots=True)
 class RequiredObject:
-    """An object of somebody else without which a job does not start: where it is there, the gate `key` is open."""
+    """An object of another owner without which a job does not start: while it exists, the gate `key` is open."""
 
     kind: Kind
     name: str
@@ -143,7 +143,7 @@ class OwnedObjects:
     required_objects: Callable[[Obj], tuple[RequiredObject, ...]]
     definitions: Callable[[], tuple[Obj, ...]]  # of kinds that come with the language
     group: Kind  # which of the children are groups
-    # why a group is not let in, in the words of whoever places pods; '' of one that is
+    # why a group is not admitted, as reported by the pod scheduler; '' if admitted
     pending_reason: Callable[[Obj], str]
     gangs: Callable[[Obj], Mapping[str, GangSpec]] | None = None  # what the groups of a job ask for, by key
     # where one may hide another: what is seen
@@ -151,7 +151,7 @@ class OwnedObjects:
     # a new group takes over from those that are there
     replace_group: Callable[[Obj, Iterable[Obj]], None] | None = None
     cluster_lookups: ClusterLookups | None = None  # what groups and pods depend on that is nobody's child
-    # what its scheduler wants to hear of a group's pods
+    # what its scheduler reads of a group's pods
     acknowledge_pods: Callable[[Obj, bool, str], Obj | None] | None = None
 
 
@@ -163,7 +163,7 @@ class Commands:
     target: Callable[[Obj], Key | None]  # the job an order is for
     read: Callable[[Obj, Obj], Command]  # an order beside that job
     stop: Callable[[Obj], Obj]  # the order that ends a job for good
-    start: Callable[[Obj], Obj]  # that lets a held job go on
+    start: Callable[[Obj], Obj]  # releases a held job
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +183,7 @@ class Dialect:
 
     kind: Kind
     crd: Callable[[], Obj] | None  # None: every cluster knows the kind
-    settings: Callable[[Mapping[str, Any] | None], DialectSettings]  # from what a configuration file says
+    settings: Callable[[Mapping[str, Any] | None], DialectSettings]  # from a configuration file's content
     default: Callable[[Obj], Obj]  # a manifest with its defaults and canonical names
     admit: Callable[[Obj], list[Cause]]  # every mistake
     preview_pods: Callable[[Obj], list[Cause]]  # what is let in, and refused as soon as a pod is made of it
@@ -220,11 +220,11 @@ class Dialect:
     other_versions: tuple[Kind, ...] = ()  # other versions the same objects are written in
     embedded_only: bool = False  # on Kubernetes its own controllers run these jobs
     never_completes: bool = False  # its jobs have no end of their own
-    stop_holds: bool = False  # a stop keeps what was achieved, and a start lets the job go on
-    # a pod beside its manifest; '' where its number tells it apart
+    stop_holds: bool = False  # a stop keeps completed work, and a start resumes the job
+    # display name of a pod; '' where its number identifies it
     display_name: Callable[[Obj, Obj], str] | None = None
     finalizer: str = ""  # holds a pod until its end is counted
-    orphans: Callable[[Obj], str] | None = None  # labels of pods of nobody that a new job takes; '': it takes none
+    orphans: Callable[[Obj], str] | None = None  # labels of orphaned pods that a new job adopts; '': none
     adopt_patch: Callable[[Obj, Obj], Obj | None] | None = None  # the strategic patch that makes such a pod its own
     status_model: Callable[[], Obj] | None = None  # a schema of the status, where the definition leaves that open
 
@@ -235,6 +235,6 @@ class Dialect:
 
 
 def definitions_of(dialect: Dialect) -> tuple[Obj, ...]:
-    """Of the jobs, and of every kind that comes with their language."""
+    """The CRDs of the job kind and of every kind that belongs to its dialect."""
     own = (dialect.crd(),) if dialect.crd is not None else ()
     return (*own, *(dialect.owned_objects.definitions() if dialect.owned_objects is not None else ()))

@@ -48,7 +48,7 @@ ANNOTATION = "shoal.dev/ledger"
 _Moment = Annotated[datetime, msgspec.Meta(tz=True)]
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
 _WORTH_PACKING = 16  # fewer are left to be read by people
-_MOST_ENDS = 16  # kinds of ends told apart within a role
+_MOST_ENDS = 16  # kinds of ends distinguished in a role
 _MOST_DETAILS = 4
 _LONGEST_TEXT = 500
 _LONGEST_BYTES = 256 * 1024  # all annotations of an object together
@@ -63,7 +63,7 @@ class _StoredRole(msgspec.Struct, omit_defaults=True, rename={"had_pod": "born",
     had_pod: str = ""
     dropped: str = ""
     charged: dict[str, str] = {}  # by number of charges
-    later: dict[str, str] = {}  # by the moment before which nobody is tried again
+    later: dict[str, str] = {}  # by the time before which no retry starts
     ends: list[tuple[Outcome, str]] = []
     counts: tuple[int, int] = (0, 0)
     reclaimed: str = ""
@@ -135,7 +135,7 @@ def restore(manifest: Obj, most_indexes: int = MOST_INDEXES) -> JobState | None:
 
 
 def _without_empty(value: Any) -> Any:
-    """Without what says nothing: a null is as good as an absent key."""
+    """Drop nulls: a null is equivalent to an absent key."""
     if isinstance(value, dict):
         return {key: _without_empty(each) for key, each in value.items() if each is not None}
     return [_without_empty(each) for each in value] if isinstance(value, list | tuple) else value

@@ -40,13 +40,13 @@ class Model(BaseModel):
 
 
 class StrictModel(Model):
-    """For configuration: a key nobody knows is a mistake."""
+    """For configuration: an unknown key is an error."""
 
     model_config = ConfigDict(extra="forbid")
 
 
 def causes(invalid_model: ValidationError, *, prefix: str, right: Mapping[str, str]) -> list[Cause]:
-    """`right` says for a field's name, in words, what would be right there."""
+    """`right` describes, by field name, which value would be valid there."""
     return [_cause(error, prefix, right) for error in invalid_model.errors(include_url=False, include_context=True)]
 
 
@@ -73,7 +73,7 @@ def _choices(expected: str) -> list[str]:
 
 
 def _own_rule(error: ErrorDetails, path: str, value: Any) -> Cause:
-    """A rule of ours, in its own words."""
+    """A rule of Shoal's, with its own message."""
     words = str((error.get("ctx") or {}).get("error"))
     return (
         invalid(path, value, words) if isinstance(value, str | int | float) else Cause("FieldValueInvalid", words, path)

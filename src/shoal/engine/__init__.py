@@ -1,9 +1,9 @@
-"""One state machine for every job language: `advance(job, state, observed, now) -> Step`.
+"""One state machine for all dialects: `advance(job, state, observed, now) -> Step`.
 
-A dialect turns its manifest into a Job (roles and policies, plain data) and its stored status into a JobState (the
-ledger). One pass takes these and what was observed, and answers with the next ledger and the writes that follow
-from it. Pure: no I/O, no clock, no randomness; inputs are never changed. The story of a pass is in advance.py, the
-words in words.py, the questions dialects answer in policies.py, the promises in invariants.py.
+A dialect turns its manifest into a Job (roles and policies, plain data) and its stored status into a JobState. One pass
+takes these and what was observed, and returns the next job state and the writes that follow from it. Pure: no I/O, no
+clock, no randomness; inputs are never changed. The steps of a pass are in advance.py, the types in types.py, the
+policies that dialects choose in policies/, the invariants in invariants.py.
 """
 
 from shoal.engine.advance import advance

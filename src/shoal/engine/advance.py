@@ -1,8 +1,9 @@
-"""One pass: the job as it is wished, the ledger, the world and the time go in; the next ledger and its writes come out.
+"""One pass: specified job, job state, observations and time in; the next job state and its writes out.
 
-The order is the safety of the whole. Recognising comes first, because all later steps speak of uids; resizing and
-giving back before judging, so that a member scaled away or given back in this pass costs nobody anything; facts before
-decisions; deciding before turning; and the wishes once more at the doors, because a run may have opened meanwhile.
+The order makes the pass safe. Matching is first, because all later steps refer to uids; resizing and reclaim precede
+judging, so that a member scaled away or given back in this pass is charged to no budget; facts precede decisions;
+deciding precedes run transitions; and stop and hold are checked again at the gates, because a run may have opened in
+between.
 """
 
 from __future__ import annotations

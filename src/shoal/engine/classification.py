@@ -35,7 +35,7 @@ class Classifier:
     def __init__(self, policy: FailurePolicy, pod_end: PodEndPolicy) -> None:
         self._policy = policy
         self._ending = pod_end
-        self._names_matter: bool | None = None  # nobody has failed yet, and most passes end so
+        self._names_matter: bool | None = None  # no task has failed yet, as in most passes
         self._by_end: dict[tuple[object, ...], Outcome] = {}
 
     def of(self, pod: ObservedPod, *, peer_ok: bool) -> Outcome:
@@ -47,7 +47,7 @@ class Classifier:
         return found
 
     def _end(self, pod: ObservedPod, peer_ok: bool) -> tuple[object, ...]:
-        """Everything a rule may look at; times matter only where they tell containers apart."""
+        """Every input of a rule; times are included only where they distinguish containers."""
         several = len(pod.containers) > 1
         containers = tuple(
             [
@@ -117,7 +117,7 @@ def find_decisive_container(pod_end: PodEndPolicy, containers: Iterable[Containe
 
 
 def detail_of(pod: ObservedPod) -> Detail:
-    """What the pod says about its end, containers that ran included."""
+    """What the pod's status reports about its end, containers that ran included."""
     ends = tuple(
         ContainerEnd(c.name, c.code, c.reason, c.message, c.signal) for c in pod.containers if c.code is not None
     )
@@ -147,7 +147,7 @@ def _with_text(outcome: Outcome, text: str, detail: Detail | None) -> Outcome:
 
 
 def _shown(detail: Detail) -> Evidence:
-    """The whole detail as evidence, empty parts left out; a code is always said."""
+    """The whole detail as evidence, empty fields omitted; a code is always included."""
     containers = [
         _compact_value({"name": c.name, "reason": c.reason, "message": c.message, "signal": c.signal})
         | {"code": c.code}

@@ -20,7 +20,7 @@ from shoal.engine.state import JobState, RoleState, TaskState
 from shoal.engine.types import Outcome, Stage, TaskRef, Trigger
 
 _NEVER = datetime.max.replace(tzinfo=UTC)
-_BEFORE = datetime.min.replace(tzinfo=UTC)  # when nobody knows any more: a compact ledger keeps no times
+_BEFORE = datetime.min.replace(tzinfo=UTC)  # when it is unknown: a compact job state keeps no times
 
 
 class TaskCounts(msgspec.Struct):
@@ -134,7 +134,7 @@ def holds(job: Job, condition: CountCondition, tallies: Tallies) -> bool:
 
 
 def _amount(job: Job, bound: int | Bound, whom: str, count: TaskCounts) -> int | None:
-    """The number a bound stands for; None where it can satisfy nothing."""
+    """The number a bound represents; None where it can satisfy nothing."""
     if isinstance(bound, int):
         return bound
     if bound is Bound.SIZE:
@@ -161,8 +161,11 @@ def falls_back(job: Job, tallies: Tallies) -> bool:
 def evaluate_completion(
     job: Job, state: JobState, tallies: Tallies, fresh: Collection[TaskRef] = frozenset()
 ) -> tuple[CompletionRule, Outcome] | None:
-    """The first verdict whose claims all hold, with its outcome. `fresh` are the tasks that came to be done just now:
-    times are whole seconds, and whoever made a claim true is its trigger, also where others ended in that second."""
+    """The first verdict whose claims all hold, with its outcome.
+
+    `fresh` are the tasks that became done just now: times are whole seconds, and the task that made a claim true is its
+    trigger, also where others ended in that second.
+    """
     for element in job.policies.completion.rules:
         rule_list = element.rules if isinstance(element, EarliestOf) else (element,)
         held = [rule for rule in rule_list if all(holds(job, condition, tallies) for condition in rule.conditions)]

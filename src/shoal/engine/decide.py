@@ -1,8 +1,8 @@
-"""Step 4, decide: what it means. Events meet reactions, ends meet retries, and at most one job-wide decision falls.
+"""Step 4, decide: events trigger reactions, ends trigger retries, and at most one job-wide decision is made.
 
-The sources of a job-wide decision (stop, command, reactions, completion, limits, hold) are asked in the dialect's
-order; the first that wants something closes the run. Stop and commands that stand first are asked before anybody is
-retried, so that nothing begins anew in a run that ends. A closed run can only be closed for a stronger reason.
+The sources of a job-wide decision (stop, command, reactions, completion, limits, hold) are evaluated in the dialect's
+order; the first with a proposal closes the run. Stop and commands, if they are first, are evaluated before any retry,
+so that nothing restarts in a run that ends. A closed run can only be closed for a stronger reason.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def decide(job: Job, state: JobState, context: PassContext, events: list[Event])
         if source not in _EARLY_SOURCES:
             state = _apply_source(source, job, state, context, case)
     if not state.run.is_open:
-        state, _ = decide_retries(job, state, context, set())  # whoever ended in the pass that closed the run
+        state, _ = decide_retries(job, state, context, set())  # tasks that ended in the pass that closed the run
     return state
 
 
@@ -144,7 +144,7 @@ def _release(job: Job, state: JobState, context: PassContext) -> JobState:
 
 
 def _execute_commands(job: Job, state: JobState, context: PassContext) -> JobState:
-    """Commands take effect and are remembered in one ledger; the command object goes afterwards."""
+    """Commands take effect and are recorded in one job state; the command object is deleted afterwards."""
     for command in context.observed.commands:
         if command.uid in state.handled:
             continue
@@ -158,7 +158,7 @@ def _execute_commands(job: Job, state: JobState, context: PassContext) -> JobSta
             continue
         context.emit("", "CommandIssued", command=command.action)
         if reaction.action in TARGETED and not state.run.is_open:
-            continue  # everybody begins anew in any case
+            continue  # all tasks restart in any case
         event = Event(EventType.COMMAND, context.stamp, command.role, command.index, command.uid)
         state, proposal = act(job, state, context, reaction.action, event, reaction.outcome)
         if proposal is not None:
@@ -167,7 +167,7 @@ def _execute_commands(job: Job, state: JobState, context: PassContext) -> JobSta
 
 
 def _settle_commands(state: JobState, context: PassContext) -> JobState:
-    """An ended job hears commands and does nothing about them."""
+    """Commands to an ended job are handled without effect."""
     fresh = tuple(command.uid for command in context.observed.commands if command.uid not in state.handled)
     return replace(state, handled=(*state.handled, *fresh)) if fresh else state
 

@@ -1,7 +1,7 @@
-"""Step 6, admit: may bodies exist now. One door per role, shut with the sentence that says why.
+"""Step 6, admit: may pods exist now. One gate per role, closed with the message that gives the reason.
 
-A door keeps bodies from being made; it never removes one. The wishes of stop and hold are asked here again, because
-a run may have been opened in this very pass. A gate whose policy is to hold counts as a wish for a hold instead.
+A gate prevents pods from being created; it never removes one. Stop and hold are checked here again, because a run may
+have been opened in this very pass. A gate whose policy is to hold counts as a request for a hold instead.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def may_start(job: Job, state: JobState, context: PassContext) -> bool:
 
 
 def is_hold_requested(job: Job, context: PassContext) -> bool:
-    """The spec's wish, or a gate that takes back what it gave."""
+    """Whether the spec requests a hold, or a gate revokes its admission."""
     if job.policies.hold.requested:
         return True
     for gate in job.policies.gates:
@@ -68,7 +68,7 @@ def _external_gate_reason(job: Job, context: PassContext) -> str:
 
 
 def _event_reason(job: Job, context: PassContext, message: str) -> str:
-    """The reason of the Event that tells of a gate, where it is that gate that is shut."""
+    """The reason of the Event about a gate, where it is that gate that is closed."""
     gates = (gate for gate in job.policies.gates if isinstance(gate, ExternalGate) and not _is_open(gate, context))
     return next((gate.reason for gate in gates if gate.message == message), "")
 
@@ -131,7 +131,7 @@ def _is_enough(name: str, role: Role, context: PassContext, counts: dict[str, Ta
     after, awaited, count = role.after, context.roles.get(name), counts.get(name)
     assert after is not None
     if awaited is None or count is None:
-        return True  # nobody to wait for
+        return True  # no role to wait for
     need = after.count if after.count is not None else awaited.minimum
     up = count.of(Tally.RUNNING)
     if after.ready:

@@ -1,9 +1,9 @@
-"""The promises of the engine as code: what must hold after every step, for every job language.
+"""The invariants of the engine as code: what must hold after every step, for every dialect.
 
-`check` compares one step with the ledger it began from, with what was observed, and with a History that the caller
-keeps over all steps of one job, and answers with a sentence per broken promise. Used by tests and simulated
-clusters; a pass itself never pays for it. Promises about several passes (quiet at rest, crash equivalence) are
-tests; `leftovers` is what such a test asks of a job at rest.
+`check` compares one step with the job state before it, with what was observed, and with a History that the caller keeps
+over all steps of one job, and returns a message per violated invariant. Used by tests and simulated clusters; a pass
+itself never pays for it. Invariants over several passes (quiet at rest, crash equivalence) are tests; `leftovers` is
+what such a test checks for a job at rest.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class StepHistory:
         self.outcomes: dict[Identity, Outcome] = {}
         self.verdicts: dict[str, int] = {}  # by uid of the judged body
         self.charged: set[str] = set()  # causes that cost something already
-        self.sent: set[TaskRef] = set()  # creates whose answer nobody has seen
+        self.sent: set[TaskRef] = set()  # creates without an observed response
 
     def copy(self) -> StepHistory:
         """For a step that may not come about."""
@@ -82,7 +82,7 @@ class CheckedStep(msgspec.Struct):
 def check(
     job: Job, before: JobState, step: Step, observed: Observed, history: StepHistory, *, now: datetime
 ) -> list[str]:
-    """A sentence for each promise this step breaks."""
+    """A message for each invariant this step violates."""
     case = CheckedStep(job, before, step, observed, history, now)
     return [f"{invariant.__name__.lstrip('_')}: {text}" for invariant in _INVARIANTS for text in invariant(case)]
 

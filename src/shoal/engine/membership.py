@@ -1,6 +1,6 @@
-"""The published group: who takes part, in rank order, and in which round.
+"""The published group: its members, in rank order, and its round.
 
-The round rises when the members change, or when somebody inside asks for a new one; nothing else moves it.
+The round rises when the members change, or when a member requests another; nothing else changes it.
 """
 
 from __future__ import annotations

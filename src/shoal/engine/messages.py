@@ -1,6 +1,6 @@
-"""The text of every message of the engine, by code. The one place to change a sentence.
+"""The text of every message of the engine, by code. The one place to change it.
 
-Codes that begin with `Cause.` are parts of other messages: they follow `because`.
+Codes that begin with `Cause.` are clauses of other messages: they follow `because`.
 """
 
 from __future__ import annotations
@@ -90,5 +90,5 @@ def cause_of(event: Event) -> Message:
 
 
 def stated(text: str) -> Message:
-    """A cause in words that come from outside: a pod, a scheduler, the rules of a job language."""
+    """A cause with text from outside: a pod, a scheduler, the rules of a dialect."""
     return Message("Cause.Text", {"text": text})

@@ -1,7 +1,7 @@
-"""A job as the engine sees it: roles with sizes, and policies. Read afresh from the manifest for each pass.
+"""A job as the engine sees it: roles with sizes, and policies. Read from the manifest in each pass.
 
-Everything is plain data; the one function a job may carry is its dialect's `guard`. The manifest itself never comes
-in: names, labels, environment and templates are the dialect's business when a write is dressed.
+Everything is plain data; the one function a job may carry is its dialect's `guard`. The manifest itself is not
+included: names, labels, environment and templates are added by the dialect when it builds a write.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Role:
     reactions: tuple[Reaction, ...] = ()  # before the job's
     after: After | None = None
     partition_size: int = 0  # members per partition; 0: no partitions
-    victims: tuple[int, ...] = ()  # Victims.NAMED: who goes first
+    victims: tuple[int, ...] = ()  # Victims.NAMED: removed first
     protected: frozenset[int] = frozenset()  # never chosen as long as another can be
     force_after_seconds: int | None = None  # a leaving body is deleted by force then; None: never
 
@@ -52,7 +52,7 @@ Guard = Callable[["Job", Any, Any, "datetime"], GuardResult]
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """The user's object in the engine's words."""
+    """The user's object as the engine's model."""
 
     uid: str
     name: str

@@ -1,7 +1,7 @@
-"""What the operator shows the engine: bodies, anchor, groups, companions, commands, signals and receipts.
+"""What the operator passes to the engine: pods, run owner, groups, owned objects, commands, signals and receipts.
 
-All of it is plain data taken from caches; `pods.body_from` turns a pod into a Body. A Body says whose it is by
-its stamp (job uid, run, attempt) and owner, never by its name alone.
+All of it is plain data taken from caches; `pods.body_from` turns a pod into this form. A pod is attributed by its
+stamp (job uid, run, attempt) and owner, never by its name alone.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class ObservedPod(msgspec.Struct, frozen=True, gc=False):
     ready_since: datetime | None = None
     restarts_in_place: bool = False  # its restartPolicy is not Never
     conditions: frozenset[str] = frozenset()  # types whose status is True
-    disruption: str = ""  # for whom it has to go, in the words of whoever sends it away
+    disruption: str = ""  # on whose behalf it is evicted, as the evicting component reports
     marked: bool = False  # carries the mark of a doomed body
     finalizer: bool = False  # carries our finalizer
     deletion_cost: int = 0
@@ -101,13 +101,13 @@ class ObservedGroup(msgspec.Struct, frozen=True, gc=False):
     leaving: bool = False
     owned: bool = True
     asked: tuple[str, ...] = ()  # uids of members its scheduler asks to have back
-    reclaim_reason: str = ""  # and for whom, in the scheduler's words
+    reclaim_reason: str = ""  # and for what, as the scheduler reports
     pending_reason: str = ""  # why it is not admitted: the reason of its condition
     pending_message: str = ""  # and the message
 
 
 class OwnedObjectRef(msgspec.Struct, frozen=True, gc=False):
-    """Which companion: its policy's name, and the role or task it stands beside."""
+    """Which owned object: its policy's name, and the role or task it belongs to."""
 
     name: str
     role: str = ""

@@ -68,7 +68,7 @@ def _refs(state: JobState, context: PassContext, policy: OwnedObject) -> Iterato
         yield OwnedObjectRef(policy.name)
         return
     if policy.lifetime is not Lifetime.TASK and not state.run.is_open:
-        # A closed run has no tasks to ask about; whoever outlives it stays, and nobody new comes.
+        # A closed run has no tasks to check; objects that outlive it stay, and none are created.
         yield from (ref for ref in context.observed.owned_objects if ref.name == policy.name)
         return
     for role in state.roles:
@@ -83,7 +83,7 @@ def _refs(state: JobState, context: PassContext, policy: OwnedObject) -> Iterato
 
 
 def _belongs_to_task(policy: OwnedObject, state: JobState, context: PassContext, role: str, index: int) -> bool:
-    """A companion of a task's life goes with the body once the run is closed."""
+    """An owned object with a task's lifetime is deleted with the pod once the run is closed."""
     if policy.lifetime is not Lifetime.TASK or state.run.is_open:
         return True
     pod = context.pods.get((role, index))

@@ -1,7 +1,7 @@
-"""One pass's view of the world: each task's body, strays, losses, refusals, and what the pass has to say.
+"""One pass's view of the world: each task's pod, strays, losses, refusals, and the messages of the pass.
 
-Made by step 1 (recognising.py) and used by the steps after it. Facts stay as they were recognised; only sentences
-and notices are added on the way.
+Created by step 1 (pod_matching.py) and used by the steps after it. Facts stay as they were matched; only messages and
+notices are added later.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class PassContext:
         self.strays: list[ObservedPod] = []  # ours, and of no current attempt
         self.settled_pods: list[ObservedPod] = []  # ours, and settled
         self.used_names: set[TaskKey] = set()  # places whose name is not free
-        self.losses: list[TaskRef] = []  # bodies that are missing and nobody asked to go
+        self.losses: list[TaskRef] = []  # missing pods whose deletion was not requested
         self.ended_attempts: list[TaskRef] = []  # attempts to be answered: retry or done
         self.run_owner: ObservedRunOwner | None = None
         self.stray_run_owner: ObservedRunOwner | None = None  # under the anchor's name, and not the run's

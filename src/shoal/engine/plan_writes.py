@@ -1,8 +1,9 @@
-"""Step 7, shape: wanted against scene. Marks and finalizers, deletes, anchor and groups, companions, bodies.
+"""Step 7, shape: from the pass context to the wanted objects.
 
-Every delete is justified by the ledger that is stored before it: the body is settled, dropped, a stray, or of a
-closed run that may not keep it. It carries the uid and is repeated until the object is gone. A body is made only
-for an attempt the ledger wants, behind an open door, under a name nobody holds.
+Marks and finalizers, deletes, run owner and groups, owned objects, pods. Every delete is justified by the job state
+that is stored before it: the pod is settled, dropped, a stray, or of a closed run that may not keep it. It carries the
+uid and is repeated until the object is gone. A pod is created only for an attempt the job state wants, behind an open
+gate, under a free name.
 """
 
 from __future__ import annotations
@@ -104,8 +105,11 @@ def force_due(state: JobState, pod: ObservedPod) -> datetime | None:
 
 
 def _plan_marks(job: Job, state: JobState, context: PassContext, going: list[Delete]) -> Iterator[Write]:
-    """Before a body goes: the mark that says who sent it away; and our finalizer once it is counted, or on its way: a
-    body that is free and not told to go yet would be forgotten by whoever starts after a crash."""
+    """Before a pod is deleted: set the mark that names the deleter, and remove our finalizer.
+
+    The finalizer only once the pod is counted or leaving: with neither finalizer nor delete it would be lost to an
+    operator that starts after a crash.
+    """
     doomed = {write.uid for write in going}
     freed = {uid for uid, why in state.settled.items() if why.reason == "counted"}
     freed.update(_counted_pods(state, context))
@@ -124,7 +128,7 @@ def _plan_marks(job: Job, state: JobState, context: PassContext, going: list[Del
 
 
 def _counted_pods(state: JobState, context: PassContext) -> Iterator[str]:
-    """Bodies whose end stands in the record of their task."""
+    """Pods whose end is in the record of their task."""
     for role in state.roles:
         for task in role.tasks:
             pod = context.pods.get((role.name, task.index)) if task.is_done else None
@@ -149,7 +153,7 @@ def _plan_run_owner(job: Job, state: JobState, context: PassContext, build_conte
     elif run.stage <= Stage.REQUESTED:
         yield Delete(RunOwnerRef(), run.run_owner or "", confirm=True)
     elif run.stage is Stage.CLOSING and found is not None and not found.leaving:
-        # Whoever waits for bodies waits for a collector; where there is none left, nobody has to.
+        # Waiting for pods means waiting for the collector; with no pods left there is no need to.
         alone = Propagation.BACKGROUND if _is_run_empty(state, context) else None
         yield Delete(RunOwnerRef(), found.uid, propagation=alone)
 
@@ -185,7 +189,7 @@ def _plan_pods(
                     continue
                 ref = TaskRef(role.name, task.index)
                 if ref in context.refused:
-                    continue  # asked again by whoever backs off, not in the pass that hears of it
+                    continue  # retried after the caller's backoff, not in the pass that observes it
                 yield Create(
                     ref, build_context, attempt.number, task.instance, role.instance, rank + position, task.charged
                 )

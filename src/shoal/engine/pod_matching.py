@@ -46,7 +46,7 @@ def match_pods(job: Job, state: JobState, observed: Observed, now: datetime) -> 
 
 
 def _apply_write_results(state: JobState, context: PassContext, settled: Collection[str]) -> JobState:
-    """What our writes came to. A birth may be told again after its body was settled: that body gets no task back."""
+    """Apply the receipts of our writes. A create may be reported again after its pod was settled: it gets no task."""
     changes: Tasks = {}
     for result in context.observed.write_results:
         target = result.target
@@ -206,7 +206,7 @@ def _advance_with_pod(task: TaskState, pod: ObservedPod, state: JobState, contex
 def _advance_without_pod(
     task: TaskState, role: str, memory: Memory, state: JobState, context: PassContext
 ) -> TaskState:
-    """The task without a body: not made yet, gone as it was told to, or lost."""
+    """The task without a pod: not created yet, deleted as requested, or lost."""
     if memory is Memory.RECORD:
         return _recorded_pod_missing(task, role, state, context)
     is_awaited = memory is Memory.ROSTER or context.job.policies.pod_policy.names is PodNames.RANDOM
@@ -251,5 +251,5 @@ def _prune(state: JobState, context: PassContext) -> JobState:
 
 
 def _subjects(settled: Iterable[str]) -> list[str]:
-    """Settled bodies; latches carry a colon and are lifted by whoever set them."""
+    """Settled pods; latches contain a colon and are removed by the code that set them."""
     return [uid for uid in settled if ":" not in uid]

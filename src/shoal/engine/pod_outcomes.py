@@ -1,8 +1,8 @@
-"""Step 3, judge: what happened. Bodies that ended, left or vanished get an outcome, each exactly once.
+"""Step 3, judge: what happened. Pods that ended, left or vanished get an outcome, each exactly once.
 
-Only tasks of an open run without an outcome are looked at: a dropped task has its outcome already, a settled body
-stands beside no task, and the bodies of a closed run raise nothing. The end of a container is a verdict only where
-nobody restarts it in place. Phase Unknown is no news.
+Only tasks of an open run without an outcome are examined: a dropped task has its outcome already, a settled pod belongs
+to no task, and the pods of a closed run raise nothing. The end of a container is a verdict only where it is not
+restarted in place. Phase Unknown is ignored.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def _pod_outcome(job: Job, pod: ObservedPod, classifier: Classifier, *, peer_ok:
     """How this body ended, or None while it has not."""
     pod_end = job.policies.pod_end
     succeeded = pod.phase is PodPhase.SUCCEEDED
-    is_final = pod.is_finished and not pod_end.at_termination  # whoever waits for the end takes it as it is
+    is_final = pod.is_finished and not pod_end.at_termination  # a policy that waits for the end uses it
     if pod.leaving and not is_final and not (succeeded and pod_end.success_beats_leaving):
         return (
             pod_end.leaving
@@ -129,7 +129,7 @@ def _event(job: Job, ref: TaskRef, outcome: Outcome, context: PassContext) -> Ev
 
 
 def _end_time(pod: ObservedPod | None, context: PassContext) -> datetime:
-    """When it happened, as far as anybody wrote it down."""
+    """When it happened, as far as a time is recorded."""
     if pod is None:
         return context.stamp
     if pod.leaving:

@@ -45,7 +45,7 @@ _ONCE = {EventType.TASK_FAILED, EventType.TASK_LOST, EventType.TASK_PENDING, Eve
 
 
 class Proposal(msgspec.Struct, frozen=True):
-    """A job-wide action somebody asked for, and why."""
+    """A requested job-wide action, and why."""
 
     action: Action
     why: Message
@@ -83,7 +83,7 @@ def react(
 
 
 def _named(job: Job) -> set[EventType]:
-    """The kinds of events anybody reacts to; exit codes are asked of failed tasks."""
+    """The kinds of events that have a reaction; exit codes are read from failed tasks."""
     reactions = [*job.policies.reactions, *(reaction for role in job.roles for reaction in role.reactions)]
     found = {kind for reaction in reactions for kind in reaction.events}
     if any(reaction.code is not None for reaction in reactions):
@@ -108,7 +108,7 @@ def _find(job: Job, context: PassContext, event: Event) -> Reaction | None:
 def act(
     job: Job, state: JobState, context: PassContext, action: Action, event: Event, outcome: Outcome | None
 ) -> tuple[JobState, Proposal | None]:
-    """A restart of part of the job is carried out; anything job-wide is handed back as a proposal."""
+    """Carry out a partial restart of the job; return any job-wide action as a proposal."""
     why = cause_of(event)
     if action not in RESTARTS or action is Action.RESTART_RUN:
         return state, Proposal(

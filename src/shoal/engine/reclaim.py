@@ -1,10 +1,10 @@
-"""Giving back: a group that has more members than it needs lets some go because its scheduler asks for their places.
+"""Reclaim: a group with more members than it needs gives some back when its scheduler requests their places.
 
-The scheduler names bodies by uid, because it has planned who comes into their places; asking twice, or for a body that
-has gone, therefore asks for nothing. Nobody goes who is needed: job, group and each role keep their minima, and where
-not all that is asked for can go, the highest indexes of the last role go first. Whoever goes is settled in the
-same ledger: its end is judged by nobody, answered by no reaction and charged to no budget. Its task waits and gets a
-fresh body, which is placed when there is room again.
+The scheduler names pods by uid, because it has planned what replaces them; a repeated request, or one for a pod that is
+gone, therefore has no effect. No needed member is given back: job, group and each role keep their minima, and where not
+all that is requested can be given back, the highest indexes of the last role are first. Each member given back is
+settled in the same job state: its end is not judged, triggers no reaction and is charged to no budget. Its task waits
+and gets a new pod, which is placed when there is room again.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ RECLAIMED = "given"  # why a body is settled
 
 def reclaim_pods(job: Job, state: JobState, context: PassContext) -> JobState:
     if not state.run.is_open or job.deleting:
-        return state  # everybody goes in any case
+        return state  # all are deleted in any case
     for plan in _plans(job):
         group = context.observed.groups.get(plan.key)
         if group is not None and group.asked and group.owned and not group.leaving and plan.reclaim_limits is not None:
@@ -52,7 +52,7 @@ def _select_pods(
     reclaim_limits: ReclaimLimits,
     asked: frozenset[str],
 ) -> list[TaskRef]:
-    """Who goes, of those that are asked for: as many as the group can spare."""
+    """Which of the requested members are given back: as many as the group can spare."""
     ranks = {role.name: rank for rank, role in enumerate(job.roles) if not plan.roles or role.name in plan.roles}
     up = {TaskRef(*place): pod for place, pod in context.pods.items() if is_up(pod)}
     staying = Counter(ref.role for ref in up)
@@ -74,7 +74,7 @@ def is_up(pod: ObservedPod) -> bool:
 
 
 def _succeeded(state: JobState) -> Iterable[str]:
-    """The role of each member that has done its part."""
+    """The role of each member that has succeeded."""
     for role in state.roles:
         for task in role.tasks:
             if task.is_done and not task.dropped and task.outcome is not None and task.outcome.is_ok:

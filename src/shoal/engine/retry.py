@@ -131,7 +131,7 @@ def _decide_retry(
 
 
 def _cause(ref: TaskRef, task: TaskState, context: PassContext) -> str:
-    """The attempt that is charged: by its record, else by its body, if anybody saw it."""
+    """The attempt that is charged: by its record, else by its pod, if one was observed."""
     if task.instance:
         return f"retry {task.instance}/{task.attempt.number}"
     pod = context.pods.get((ref.role, ref.index))
@@ -139,7 +139,7 @@ def _cause(ref: TaskRef, task: TaskState, context: PassContext) -> str:
 
 
 def _decision_after_close(job: Job, task: TaskState, decision: RetryDecision, context: PassContext) -> TaskState:
-    """Nobody is retried in a closed run; where bodies outlive their tasks an end that would stand does stand."""
+    """No task is retried in a closed run; where pods outlive their tasks a final end remains final."""
     if job.policies.pod_end.retry_at is RetryTiming.OVER or decision is RetryDecision.DONE:
         return task.at(Stage.DONE, context.stamp)
     return task.without_outcome()
@@ -193,7 +193,7 @@ def settle_bodies(state: JobState, context: PassContext, settled: dict[str, Sett
 
 
 def restart(state: JobState, context: PassContext, refs: list[TaskRef]) -> JobState:
-    """The one primitive behind restarts of task, partition and role: settle the bodies, begin the tasks anew."""
+    """The one primitive behind restarts of task, partition and role: settle the pods, restart the tasks."""
     changes, settled = Tasks(), dict[str, SettledReason]()
     for ref in refs:
         task = state.task(ref)

@@ -1,8 +1,8 @@
 """Backoff between retries that fail at once: the earliest time at which a late attempt may be created.
 
-Derived in each pass from the attempt's number and start stamp, so nothing more is persisted. Every attempt starts
-where the one before it ended; one that is created no earlier than a second after its start stamp therefore comes at
-most once a second, however fast it fails. Counts and outcomes do not depend on it.
+Derived in each pass from the attempt's number and start stamp, so nothing more is persisted. Every attempt starts where
+the one before it ended; creating each no earlier than a second after its start stamp therefore limits the rate to one a
+second, however fast it fails. Counts and outcomes do not depend on it.
 
 Where a compact state does not store the number of an attempt (`Memory.ROSTER`, `LEVEL`, `FINALIZER`), an operator that
 restarts counts from 0 again. Containers that restart in place are slowed by the kubelet instead.

@@ -55,7 +55,7 @@ def advance_run(job: Job, state: JobState, context: PassContext) -> JobState:
         return _after_end(job, state, context)
     if intent is Intent.RESTART and not job.deleting:
         if context.released and job.policies.hold.release_counts:
-            context.requeue = True  # people see that it begins anew before it has begun
+            context.requeue = True  # the restart is visible before it has begun
             return state
         return _open_next(job, state, context)
     return state
@@ -116,7 +116,7 @@ def _all_done(role: RoleState, context: PassContext) -> RoleState:
 
 
 def _after_end(job: Job, state: JobState, context: PassContext) -> JobState:
-    """The run's own retry: once decided it is carried out after its delay, or at once where a stop is wished."""
+    """The run's own retry: once decided it is carried out after its delay, or at once where a stop is requested."""
     run = state.run
     if run.delay_seconds is None:
         decision = _retry_decision(job, state)
@@ -162,7 +162,7 @@ def _retry_decision(job: Job, state: JobState) -> RetryDecision:
         (b for b in job.policies.budgets if b.unit is BudgetUnit.ATTEMPTS and b.scope is BudgetScope.JOB), None
     )
     empty = budget is not None and budget.permits is not None and state.charged >= budget.permits
-    # A retry that was decided stands, even if the budget was cut since.
+    # A decided retry is kept, even if the budget was cut since.
     return RetryDecision.DONE if empty and state.run.delay_seconds is None else decision
 
 
@@ -193,8 +193,11 @@ def _open_next(job: Job, state: JobState, context: PassContext) -> JobState:
 
 
 def _with_completed_tasks(role: RoleState, before: RoleState | None, *, ok_only: bool) -> RoleState:
-    """What was done before a hold stays done. A failure that does not is no task's any more: its body goes as a
-    stray, and the name is free for the next attempt."""
+    """What was done before a hold stays done.
+
+    A failure that is not kept belongs to no task any more: its pod is deleted as a stray, which frees the name for the
+    next attempt.
+    """
     done: dict[int, TaskState] = {}
     if before is not None:
         stays = [task for task in before.tasks if task.is_done and not task.dropped]

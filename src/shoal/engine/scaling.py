@@ -60,7 +60,7 @@ def _open_completions(name: str, size: CompletionsSize, state: JobState | None) 
 
 
 def _existing_tasks(role: RoleState | None) -> int:
-    """Who is there may finish; nobody is made any more."""
+    """Existing pods may finish; no more are created."""
     tasks = role.tasks if role is not None else ()
     return sum(1 for task in tasks if task.uid is not None and not task.is_done and not task.dropped)
 
@@ -169,11 +169,11 @@ def _resized_slots(
 def _wanted_indexes(role: RoleState, staying: set[int], size: int) -> set[int]:
     """The indexes that should have a task: those that stay, then the lowest others.
 
-    A gap in the entries can only be a task a compact ledger had nothing to say about; it comes before an index that
-    was dropped.
+    A gap in the entries can only be a task that a compact job state does not store; it precedes an index that was
+    dropped.
     """
     known = {task.index for task in role.tasks}
-    # Generated one by one: an index comes from stored state or from a pod's annotation and may be of any size.
+    # Generated one by one: an index is read from stored state or a pod's annotation and may be of any size.
     gaps = (index for index in range(max(known, default=0)) if index not in known)
     wanted = set(staying)
     for index in chain(gaps, range(len(staying) + size)):
@@ -239,7 +239,7 @@ def _drop(
             settled[pod.uid] = SettledReason(role, index, "dropped")
     last_kept = max((task.index for task in tasks if task.index not in going), default=-1)
     if context.job.policies.pod_policy.names is PodNames.RANDOM:
-        last_kept = -1  # a slot is no place anybody would look for
+        last_kept = -1  # a slot has no identity to keep a record for
     return [
         task if task.index not in going else TaskState(task.index, stage=Stage.DONE, dropped=True)
         for task in tasks

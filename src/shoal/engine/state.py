@@ -1,12 +1,11 @@
 """What must survive a crash: one small record per job, changed only by methods named after what happened.
 
-Records are immutable; a change gives a new record and leaves untouched parts the same objects, so that "nothing
-changed" is an identity test. They are msgspec structs rather than dataclasses because a pass over a thousand tasks
-copies thousands of them and a struct is copied ten times as fast (`gc=False`: records hold no cycles). Times are
-whole seconds in UTC.
+Records are immutable; a change returns a new record and shares the unchanged fields, so that "nothing changed" is an
+identity test. They are msgspec structs rather than dataclasses because a pass over a thousand tasks copies thousands of
+them and a struct is copied ten times as fast (`gc=False`: records hold no cycles). Times are whole seconds in UTC.
 
-`compact_state` gives the part a compact ledger stores (ranges, counters, settled bodies); what it leaves out is found
-again by looking at the bodies.
+`compact_state` returns what a compact job state stores (ranges, counters, settled pods); the rest is restored from the
+observed pods.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ class TaskState(msgspec.Struct, frozen=True, gc=False):
     completed: datetime | None = None
     dropped: bool = False  # scaled away; never cleared
     charged: int = 0  # retries that cost budget; attempt.number counts all
-    had_pod: bool = False  # had a body in this run that nobody accounted for yet
+    had_pod: bool = False  # had a pod in this run that is not accounted for yet
     reclaimed: bool = False  # gave its last body back, and has not run since
     not_before: datetime | None = None  # a delayed retry
     attempt: AttemptState = AttemptState()
@@ -134,7 +133,7 @@ class RoleState(msgspec.Struct, frozen=True, gc=False):
 
 
 class Run(msgspec.Struct, frozen=True, gc=False, rename={"run_owner": "anchor"}):
-    """One try of the whole job. `intent` is set when it closes and says why."""
+    """One try of the whole job. `intent` is set when it closes and holds the reason."""
 
     number: int = 0
     stage: Stage = Stage.WAITING
@@ -211,7 +210,7 @@ class Stamps(msgspec.Struct, frozen=True, gc=False):
 
 
 class JobState(msgspec.Struct, frozen=True, gc=False):
-    """The ledger of one job. `JobState()` is that of a job nobody has looked at yet."""
+    """The state of one job. `JobState()` is that of a job not processed yet."""
 
     run: Run = Run()
     roles: tuple[RoleState, ...] = ()

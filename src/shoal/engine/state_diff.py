@@ -1,7 +1,7 @@
-"""What a ledger says that the one before did not, judged by what would be lost with it.
+"""The difference between two job states, rated by what would be lost with it.
 
-Whoever stores ledgers asks this to know what may wait for company: a thousand bodies that start one by one need not
-cost a thousand writes. Where it is in doubt, it is a decision.
+It decides which changes may be coalesced before they are stored: a thousand pods that start one by one need not cost a
+thousand writes. In doubt, a change is a decision.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from shoal.engine.state import JobState, RoleState, TaskState
 
 
 class StateChange(IntEnum):
-    """What a ledger says that an older one did not, by how much depends on it."""
+    """What a job state contains that an older one did not, by how much depends on it."""
 
     FACTS = 0  # stages, their times and mirrored addresses: a look at the bodies finds them again
     CREATIONS = 1  # also uids of a new anchor and new bodies: after a crash these are adopted by their stamps

@@ -1,8 +1,8 @@
-"""The words of the engine: what can happen to a task or a run, how it ended, and what may be done about it.
+"""The types of the engine: what can happen to a task or a run, how it ended, and what may be done about it.
 
-Nothing here knows a job language. A dialect says in these words what its manifest asks for (policies.py, model.py)
-and reads in these words what became of it (ledger.py). Codes, phrases and texts are the dialect's and travel inside
-an Outcome; the engine looks at nature and `final` only.
+Nothing here depends on a dialect. A dialect uses these types to express what its manifest requests (policies/,
+model.py) and to read the result (state.py). Codes, phrases and texts are the dialect's and are carried in an Outcome;
+the engine reads only the failure class and `final`.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class ContainerEnd(msgspec.Struct, frozen=True, gc=False):
 
 
 class Detail(msgspec.Struct, frozen=True, gc=False):
-    """What the pod itself said about its end; kept with the outcome because the pod will be gone."""
+    """What the pod's status reports about its end; kept with the outcome because the pod will be gone."""
 
     reason: str = ""
     message: str = ""
@@ -101,7 +101,7 @@ class Outcome(msgspec.Struct, frozen=True, gc=False, rename={"failure_class": "n
 
 
 class EventType(Enum):
-    """Kinds of events a reaction may name. ANY stands in rules only."""
+    """Kinds of events a reaction may name. ANY is used in rules only."""
 
     TASK_PENDING = "task pending"  # only with a delay, counted from the body's creation
     TASK_FAILED = "task failed"
@@ -118,7 +118,7 @@ class EventType(Enum):
 
 
 class Event(msgspec.Struct, frozen=True, gc=False):
-    """A fact nobody has dealt with yet."""
+    """A fact that is not processed yet."""
 
     kind: EventType
     at: datetime
@@ -166,15 +166,15 @@ class Stage(IntEnum):
     REQUESTED = 1  # created, not seen yet
     PREPARING = 2  # there, not running
     RUNNING = 3
-    CLOSING = 4  # its end is decided and stored, nobody has been asked to go
+    CLOSING = 4  # its end is decided and stored, no delete was sent
     DELETION_REQUESTED = 5  # the delete was accepted
     LEAVING = 6  # has a deletion timestamp
-    OVER = 7  # gone; what comes next is not decided
+    OVER = 7  # gone; the next step is not decided
     DONE = 8  # final
 
 
 class Notice(msgspec.Struct, frozen=True, gc=False):
-    """What the ledger is about to forget; told before the ledger is written, at least once."""
+    """What the job state is about to drop; emitted before the job state is written, at least once."""
 
     kind: NoticeKind
     role: str = ""
@@ -190,8 +190,8 @@ class NoticeKind(Enum):
 class BudgetCharge(msgspec.Struct, frozen=True, gc=False):
     """One unit taken from the budgets of a job, and what it was taken for.
 
-    `cause` is the same whenever the same thing is charged, so that nothing can be charged twice unnoticed; it is empty
-    where what happened carries no identity, such as the loss of a body that nobody saw.
+    `cause` is the same whenever the same thing is charged, so that a double charge is detected; it is empty where the
+    event carries no identity, such as the loss of a pod that was never observed.
     """
 
     cause: str

@@ -1,9 +1,9 @@
-"""Members without a name of their own: bodies with random names are seated in the slots of a role.
+"""Members without a name of their own: pods with random names are assigned to the slots of a role.
 
-The one module that knows that a slot may be a mere count. A body that brings an index (completions by index) sits
-there; one without keeps the slot whose record names its uid, else takes the lowest free one, oldest first. A role
-grows a slot for everybody who finds none, and the ordinary resize then sends the surplus away. Where slots are
-counts, an end that stands is added to the role's counters and the slot is used again.
+The one module that handles slots that are mere counts. A pod with an index (completions by index) takes that slot; one
+without keeps the slot whose record names its uid, else takes the lowest free one, oldest first. A role grows a slot for
+each pod that finds none, and the ordinary resize then removes the surplus. Where slots are counts, a final end is added
+to the role's counters and the slot is used again.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def deletion_rank(pod: ObservedPod | None, crowd: int = 0) -> tuple[object, ...]
 
 
 def _age_rank(moment: datetime | None) -> float:
-    """Later is smaller; a time nobody wrote down is the latest."""
+    """Later is smaller; an unrecorded time is the latest."""
     return -moment.timestamp() if moment is not None else float("-inf")
 
 
@@ -107,7 +107,7 @@ def slots_wanted(role: RoleState, size: CompletionsSize, open_slots: int) -> lis
     """The role's slots for the completions still missing: those in use, then the lowest that never ended."""
     done = [task for task in role.tasks if task.is_done]
     living = [task for task in role.tasks if not task.is_done and not task.dropped]
-    living = sorted(living, key=lambda task: task.uid is None)[:open_slots]  # whoever is there before who is to come
+    living = sorted(living, key=lambda task: task.uid is None)[:open_slots]  # existing pods before future ones
     used = {task.index for task in (*done, *living)}
     limit = size.completions if size.indexed and size.completions is not None else None
     index = 0

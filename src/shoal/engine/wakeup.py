@@ -55,7 +55,7 @@ def _next_run(state: JobState) -> datetime | None:
 
 
 def _of_tasks(job: Job, state: JobState) -> Iterator[datetime]:
-    """Delayed retries, and created objects nobody has seen yet."""
+    """Delayed retries, and created objects that are not observed yet."""
     created_from = run_created_from(job, state)
     if created_from is not None:
         yield created_from

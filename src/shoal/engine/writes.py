@@ -1,7 +1,7 @@
-"""What a pass asks for. Writes are undressed: they say what, the dialect says how it looks when they are executed.
+"""What a pass requests. Writes are abstract: they name what, the dialect builds the object upon execution.
 
-The order in a step is the order of execution: marks and finalizers, deletes, anchor and groups, companions, bodies,
-then what ends the job object itself. The ledger is stored before the first of them.
+The order in a step is the order of execution: marks and finalizers, deletes, run owner and groups, owned objects, pods,
+then what ends the job object itself. The job state is stored before the first of them.
 """
 
 from __future__ import annotations
@@ -89,25 +89,26 @@ Write = Create | Apply | Delete | Mark | RemoveFinalizer | PatchPod
 
 
 class GateStatus(msgspec.Struct, frozen=True, gc=False):
-    """Whether a role may get bodies now, and the sentence why not."""
+    """Whether a role may get pods now, and the message why not."""
 
     role: str
     open: bool = True
     message: str = ""
-    reason: str = ""  # of an Event that tells of it; '': nobody needs one
-    topic: str = ""  # an Event with another sentence about the same topic is not news; '': the sentence itself
+    reason: str = ""  # of an Event about it; '': none is needed
+    topic: str = ""  # an Event with another message about the same topic is not news; '': the message itself
 
 
 class Step(msgspec.Struct, frozen=True, gc=False):
     """What one pass decided.
 
-    Execute in this order: tell `notices`; store `state` in one conditional write if it is not the ledger you passed
-    in; execute `writes`, collecting receipts; publish status and `sentences`. With receipts, or if `requeue`, pass
-    once more at once; else when something changes, or at `wake_at`. A refused create is asked for again by the pass
-    after a back-off.
+    Execute in this order: emit `notices`; store `state` in one conditional write if it differs from the one passed in;
+    execute `writes`, collecting receipts; publish status and `sentences`. With receipts, or if `requeue`, run another
+    pass at once; else when something changes, or at `wake_at`. A rejected create is requested again by the pass after a
+    back-off.
 
-    `state_change` says what would be lost with the new ledger. Facts may wait for the next ledger, at the price of a
-    status that is a stage behind; births may wait a moment, if their receipts are given again until they are stored.
+    `state_change` rates what would be lost with the new job state. Facts may wait for the next job state, at the price
+    of a status that is a stage behind; births may wait a moment, if their receipts are given again until they are
+    stored.
     """
 
     state: JobState
@@ -118,4 +119,4 @@ class Step(msgspec.Struct, frozen=True, gc=False):
     wake_at: datetime | None = None
     requeue: bool = False
     state_change: StateChange = StateChange.FACTS
-    charges: tuple[BudgetCharge, ...] = ()  # why counters of the ledger rose; nobody needs to act on it
+    charges: tuple[BudgetCharge, ...] = ()  # why counters of the job state rose; for information only

@@ -1,8 +1,8 @@
-"""Putting the operator's objects on a cluster, keeping them up to date, and taking them off again.
+"""Installs the operator's objects on a cluster, upgrades them, and removes them.
 
-Everything is applied server-side by one field manager, so an upgrade changes what we said and leaves alone what others
-did (the webhook's certificate, an administrator's label). What an earlier installation of the same name made and this
-one no longer wants is removed. Whether an object is ours is told by its labels, never by its name.
+Everything is applied server-side by one field manager, so an upgrade changes the fields it set and keeps those of
+others (the webhook's certificate, an administrator's label). Objects that an earlier installation of the same name
+created and this one no longer wants are removed. Labels, never names, decide whether an object is ours.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from shoal.operator.job_kinds import status_model_of
 
 
 class NotInstalled(Exception):
-    """Something the objects need is not there; the message says what and the way out."""
+    """Something the objects need is missing; the message names it and the way out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +139,7 @@ async def uninstall(
 
 
 def _installed_dialects(found: Iterable[Obj]) -> list[str]:
-    """Which languages an installation serves, as it was told itself."""
+    """Which dialects an installation serves, from its own settings."""
     containers = [each for obj in found for each in at_path(obj, "spec", "template", "spec", "containers", default=())]
     said = {each["name"]: each.get("value") or "" for container in containers for each in container.get("env") or ()}
     return [name for name in said.get(DIALECTS, "").split(",") if name in NAMES]

@@ -1,8 +1,8 @@
 """The operator as objects of a cluster: what `shoal install` applies and the kustomize base contains.
 
 In the order in which they are applied: namespace, accounts and rights, then the operator and what surrounds it. Every
-object carries `app.kubernetes.io/part-of: shoal`; that label, not a name, says whether something is ours to change or
-to remove.
+object carries `app.kubernetes.io/part-of: shoal`; that label, not a name, decides whether an object is ours to change
+or to remove.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from shoal.scheduler.api.hypernodes import hypernode_definition
 from shoal.scheduler.rbac import conflict_rights, queue_rights, scheduler_rights
 
 _VARIABLES = "SHOAL_OPERATOR_"
-DIALECTS = f"{_VARIABLES}DIALECTS"  # says in a Deployment which languages it serves
+DIALECTS = f"{_VARIABLES}DIALECTS"  # in a Deployment: which dialects it serves
 METRICS_PORT, HEALTH_PORT, WEBHOOK_PORT = 8080, 8081, 9443
 LONGEST_NAME = 53  # a Service has 63 letters, and names are lengthened a little
 _USER = 65532  # as the image has it
@@ -43,7 +43,7 @@ _USER = 65532  # as the image has it
 SCHEDULERS = f"{PART_OF}=shoal,app.kubernetes.io/name=shoal-scheduler"  # chooses those of all installations
 # One for all installations of a namespace: the scheduler of each places pods of the whole cluster, so one may lead.
 SCHEDULER_LEASE = "shoal-scheduler"
-# There is no public image. The name stands for one in the kustomize base; nothing can be pulled from .invalid.
+# There is no public image. The name is a placeholder in the kustomize base; nothing can be pulled from .invalid.
 NO_IMAGE = f"image.invalid/shoal:{__version__}"
 
 
@@ -70,7 +70,7 @@ class InstallOptions:
     schedulerVolcano: str = "auto"  # noqa: N815 - whether it answers for Volcano's scheduler
     logFormat: str = "json"  # noqa: N815
     createNamespace: bool = True  # noqa: N815
-    gangScheduler: str = "shoal"  # noqa: N815 - of gang_schedulers.WISHES; auto is settled before anything is drawn
+    gangScheduler: str = "shoal"  # noqa: N815 - of gang_schedulers.WISHES; auto is resolved before anything is built
     gangSchedulerName: str = ""  # noqa: N815
     plainStatus: tuple[str, ...] = ()  # noqa: N815 - dialects whose definition here has no status subresource
 
@@ -89,18 +89,18 @@ def _labels(selection: Mapping[str, str]) -> dict[str, str]:
 
 
 def default_name(namespace: str = "", job_class: str = "") -> str:
-    """Of an installation; what it serves alone is part of it, so that neighbours have Leases of their own."""
+    """Of an installation; what it alone serves is included, so that neighbours have Leases of their own."""
     words = re.sub(r"[^a-z0-9]+", "-", "-".join(("shoal", namespace, job_class)).lower())
     return words[:LONGEST_NAME].strip("-")
 
 
 def definitions(dialects: tuple[str, ...]) -> list[Obj]:
-    """The kinds of the job languages and what comes with them, marked as ours."""
+    """The kinds of the dialects and those that belong to them, marked as ours."""
     return [with_install_labels(each) for name in dialects for each in definitions_of(load(name))]
 
 
 def scheduler_definitions() -> list[Obj]:
-    """The kinds that the scheduler reads, whoever writes them, marked as ours."""
+    """The kinds that the scheduler reads, whichever component writes them, marked as ours."""
     return [with_install_labels(each) for each in (*pod_groups.definitions(), hypernode_definition())]
 
 

@@ -1,7 +1,7 @@
-"""Conditions: the list in a status that says, one claim per entry, what holds of an object and since when.
+"""Conditions: the list in a status with one claim about an object per entry, and since when it holds.
 
-Reading takes the whole object; writing takes and returns the list, so that a caller decides where it goes.
-The promise kept here is that `lastTransitionTime` moves exactly when `status` does.
+Reading takes the whole object; writing takes and returns the list, so that a caller decides where it is stored. The
+invariant kept here is that `lastTransitionTime` changes exactly when `status` does.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ POD_TOO_LARGE = "shoal.dev/TooLarge"
 
 
 def condition_of(obj: Mapping[str, Any], condition_type: str) -> Obj | None:
-    """The condition of that type in the object's status, or None where nobody has made the claim."""
+    """The condition of that type in the object's status, or None where it is not set."""
     return find_condition((obj.get("status") or {}).get("conditions") or (), condition_type)
 
 
@@ -31,7 +31,7 @@ def is_true(obj: Mapping[str, Any], condition_type: str) -> bool:
 
 
 def too_large_message(pod: Mapping[str, Any]) -> str:
-    """The sentence of a pod that all nodes there are would not hold; '' where they would, or nobody looked."""
+    """The message of a pod too large for all existing nodes; '' where it is not, or was not checked."""
     found = condition_of(pod, POD_TOO_LARGE) or {}
     is_too_large = found.get("status") == "True" and not (pod.get("spec") or {}).get("nodeName")
     return _message(found) if is_too_large else ""

@@ -1,7 +1,7 @@
 """From models to a CustomResourceDefinition and its schema.
 
-Models give JSON Schema; a definition wants its structural dialect: no references, no titles, null said by a flag.
-Nothing here knows a job language.
+Models produce JSON Schema; a CRD requires its structural form: no references, no titles, null as a flag. Nothing here
+depends on a dialect.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def crd_manifest(
     scope: str = "Namespaced",
     status: bool = True,
 ) -> Obj:
-    """The CustomResourceDefinition of a kind in one version; `status` says whether that is written apart."""
+    """The CustomResourceDefinition of a kind in one version; `status`: whether that is a subresource."""
     served: dict[str, Any] = {"name": version, "served": True, "storage": True}
     if status:
         served["subresources"] = {"status": {}}

@@ -1,7 +1,7 @@
-"""What the API answers when it says no: one exception that is a Kubernetes Status.
+"""Errors of the API: one exception that is a Kubernetes Status.
 
-The code, the reason and the wording are those clients rely on. A message names the field or the object
-it is about, so that a person can act on it without reading anything else.
+The code, the reason and the message are those clients rely on. A message names the field or the object it is about, so
+that a user can act on it without reading anything else.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from shoal.kube.objects import Obj
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """One mistake: the kind of mistake, what is wrong in words, and the path of the field."""
+    """One mistake: its kind, a message that describes it, and the path of the field."""
 
     reason: str  # FieldValueInvalid, FieldValueRequired, FieldValueDuplicate, FieldValueNotSupported, ...
     message: str

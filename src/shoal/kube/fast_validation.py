@@ -39,7 +39,7 @@ _NUMBER = frozenset({"types", "minimum", "maximum"})
 
 
 class _Inexpressible(Exception):
-    """No type says what this schema says."""
+    """No type expresses this schema."""
 
 
 class FastValidator:
@@ -107,7 +107,7 @@ def _nullable_decode_type(schema: Schema) -> Any:
     return type_ | None if schema.custom and schema.nullable else type_
 
 
-# --- what a custom schema lets pass --------------------------------------------------------------------------------
+# --- what a custom schema accepts ----------------------------------------------------------------------------------
 
 
 def _schema_type(schema: Schema) -> Any:

@@ -1,7 +1,7 @@
-"""Texts that stand for something else on the wire: times, quantities, bytes.
+"""Texts that represent another type on the wire: times, quantities, bytes.
 
-Each function says in the API server's words why a text does not read as what it stands for, or None when it
-does. They judge only; turning a text into a value is the work of `times` and `quantity`.
+Each function returns the API server's message for a text that does not parse, or None when it does. They only validate;
+`times` and `quantity` convert a text into a value.
 """
 
 from __future__ import annotations

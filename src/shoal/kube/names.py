@@ -1,7 +1,7 @@
-"""Which names Kubernetes accepts, and the sentence it refuses the others with.
+"""Which names Kubernetes accepts, and the message it rejects the others with.
 
-Each rule takes a value and returns what is wrong with it, in words; an empty list means nothing is. The
-caller adds the field. `generate` is what an API server does with metadata.generateName.
+Each rule takes a value and returns messages about what is wrong with it; an empty list means nothing is. The caller
+adds the field. `generate` is what an API server does with metadata.generateName.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _ENDS = "and must start and end with an alphanumeric character"
 
 
 def too_long(limit: int, unit: str = "characters") -> str:
-    """The sentence for a value that is too long; of labels Kubernetes counts, and says, the bytes."""
+    """The message for a value that is too long; of labels Kubernetes counts and reports the bytes."""
     return f"must be no more than {limit} {unit}"
 
 
 def not_matching(rule: str, pattern: str, *examples: str) -> str:
-    """The sentence for a value that does not match, with examples that would."""
+    """The message for a value that does not match, with examples that would."""
     if not examples:
         return f"{rule} (regex used for validation is '{pattern}')"
     listed = " or ".join(f"'{example}', " for example in examples)
@@ -192,7 +192,7 @@ class RandomChooser(Protocol):
     def choices(self, population: Sequence[str], *, k: int) -> list[str]: ...
 
 
-# No vowels and nothing that looks like one, so that chance writes no words.
+# No vowels and nothing that looks like one, so that chance spells nothing.
 _LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 _RANDOM_LENGTH = 5
 _HASH_LENGTH = 10

@@ -1,4 +1,4 @@
-"""Plain-dictionary objects and the few things everybody asks of them."""
+"""Plain-dictionary objects and their common accessors."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ def annotations_of(obj: Mapping[str, Any]) -> dict[str, str]:
 
 
 def is_terminating(obj: Mapping[str, Any]) -> bool:
-    """Whether somebody asked for the object's deletion and it is not gone yet."""
+    """Whether the object's deletion was requested and it is not gone yet."""
     return bool((obj.get("metadata") or {}).get("deletionTimestamp"))
 
 
 def without_managed_fields(obj: Obj) -> Obj:
-    """Everything but the record of who wrote what: a good part of each object, and few read it."""
+    """Everything but managedFields: a large share of each object, and few readers need it."""
     return {**obj, "metadata": {name: value for name, value in obj["metadata"].items() if name != "managedFields"}}
 
 

@@ -1,7 +1,7 @@
-"""Owner references: who an object belongs to, who runs it, and who waits for it to go.
+"""Owner references: which objects own an object, which controls it, and which wait for its deletion.
 
-References name an owner by kind and name for people, but ownership is decided by uid: an object made anew
-under an old name owns nothing.
+References name an owner by kind and name for people, but ownership is decided by uid: a namesake created later owns
+nothing.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def owner_reference(owner: Mapping[str, Any], controller: bool = True, block: bo
 
 
 def is_controlled_by(obj: Mapping[str, Any], owner: Mapping[str, Any] | str) -> bool:
-    """Whether the reference that says `controller` carries the uid of `owner` (an object, or the uid itself)."""
+    """Whether the reference with `controller` carries the uid of `owner` (an object, or the uid itself)."""
     uid = owner if isinstance(owner, str) else uid_of(owner)
     controller = controller_of(obj)
     return bool(uid) and controller is not None and controller.get("uid") == uid

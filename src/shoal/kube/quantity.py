@@ -1,9 +1,8 @@
-"""Amounts of things: `500m` cpu, `1536Mi` memory, `4` GPUs, exactly as Kubernetes counts them.
+"""Quantities: `500m` cpu, `1536Mi` memory, `4` GPUs, exactly as Kubernetes counts them.
 
-A quantity is a whole number of billionths and the family its suffix came from, so sums and comparisons
-are exact and never pass through floating point. Written again it comes out in canonical form: no
-fraction, the largest suffix that loses nothing, in the family it was read in. Nothing here knows what the
-amount is an amount of.
+A quantity is a whole number of billionths and the family of its suffix, so sums and comparisons are exact and never use
+floating point. It is formatted in canonical form: no fraction, the largest suffix that loses nothing, in the family it
+was read in. Nothing here depends on what the amount measures.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Amounts as people read them. What a pod asks for is worked out in `shoal.kube.pod_resources`, for whoever asks."""
+"""Amounts formatted for people. What a pod requests is computed in `shoal.kube.pod_resources`."""
 
 from __future__ import annotations
 

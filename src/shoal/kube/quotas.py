@@ -50,7 +50,7 @@ def _is_in(requirement: Mapping[str, object], pod: Obj) -> bool:
             return not _is_best_effort(spec)
         case "PriorityClass":
             return _has_class(requirement, spec.get("priorityClassName") or "")
-    return False  # of a scope we do not know nobody is
+    return False  # an unknown scope matches no pod
 
 
 def _is_best_effort(spec: Obj) -> bool:

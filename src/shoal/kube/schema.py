@@ -1,13 +1,13 @@
 """What an object may look like: a tree of `Schema`, and the walks every write takes over it.
 
-A `Schema` says what stands at one place: its JSON type, its fields, how lists and maps merge, and the words
+A `Schema` describes one place: its JSON type, its fields, how lists and maps merge, and the description
 `kubectl explain` prints. The trees of the built-in kinds are declared in `shoal.kube.schemas`; those of custom
-resources are read from their definition by `shoal.kube.structural_schema`. Nothing here knows a kind by name.
+resources are read from their CRD by `shoal.kube.structural_schema`. Nothing here depends on a particular kind.
 
-Every write asks two questions: is each value of the right type, and is each field known? `is_clean` answers both
-in one walk, which almost always says yes; only after a no do `type_problem` and `unknown_fields` walk again to
-find words, so the ordinary write never pays for them. The words are those of the Kubernetes API server, which
-decodes into Go structs: hence `go_type`.
+Every write needs two checks: is each value of the right type, and is each field known? `is_clean` does both in one
+walk, which almost always succeeds; only after a failure do `type_problem` and `unknown_fields` walk again to build
+messages, so the ordinary write never pays for them. The messages are those of the Kubernetes API server, which decodes
+into Go structs: hence `go_type`.
 """
 
 from __future__ import annotations
@@ -76,10 +76,10 @@ _INT64 = range(-(2**63), 2**63)
 
 
 def is_clean(schema: Schema, value: Any) -> bool:
-    """Whether nothing about `value` needs saying or dropping: all types right, all fields known, no stray nulls.
+    """Whether `value` needs no error and no pruning: all types right, all fields known, no stray nulls.
 
-    A clean object has no `type_problem`, no `unknown_fields`, and `drop_unknown` leaves it as it is. The one walk
-    of the hot path: whoever needs all three answers asks this first.
+    A clean object has no `type_problem`, no `unknown_fields`, and `drop_unknown` leaves it as it is. The one walk of
+    the hot path: callers that need all three answers check this first.
     """
     if fast_validation.decode_validator(schema).accepts(value):
         return True
@@ -164,14 +164,14 @@ def _scalar_fits(schema: Schema, value: Any) -> bool:
     return cls is float or cls is int
 
 
-# --- what is wrong, in words ---------------------------------------------------------------------------------------
+# --- type errors as messages ---------------------------------------------------------------------------------------
 
 
 def type_problem(schema: Schema, obj: Any) -> str | None:
-    """The first value of a wrong type, as the API server's decoder words it; None when every type is right.
+    """The first value of a wrong type, in the wording of the API server's decoder; None when every type is right.
 
-    A custom resource is decoded into no struct, so only its metadata has types to get wrong here; the rest is
-    judged by `shoal.kube.structural_schema.validate`.
+    A custom resource is decoded into no struct, so only its metadata has types to check here; the rest is validated by
+    `shoal.kube.structural_schema.validate`.
     """
     if schema.custom:
         return _custom_type_problem(schema, obj)
@@ -291,7 +291,7 @@ def _json_type(value: Any) -> str:
     return "array" if isinstance(value, list) else "object"
 
 
-# --- fields nobody declared ----------------------------------------------------------------------------------------
+# --- undeclared fields ---------------------------------------------------------------------------------------------
 
 
 def unknown_fields(schema: Schema, obj: Any) -> list[str]:
@@ -362,7 +362,7 @@ _ZERO: dict[str, Any] = {"string": "", "integer": 0, "number": 0, "boolean": Fal
 
 
 def _filled(schema: Schema, value: Any) -> Any:
-    """A null among the items of a list or the values of a map stands for the zero value of their type."""
+    """A null among the items of a list or the values of a map becomes the zero value of their type."""
     if value is not None or schema.custom or schema.format in ("date-time", "micro-time"):
         return value
     if schema.format == "quantity":

@@ -1,8 +1,8 @@
 """Everything in an object that does not fit its schema, for people: the path, what was found, what would be right.
 
-An API server's decoder stops at the first value of a wrong type and names the struct it was filling. Whoever judges a
-manifest before it is sent wants all of them, and wants to go on to the next question with the rest: `remove_mismatches`
-takes the misfits out. `find_unknown_fields` are fields nobody declared, each with the name that was probably meant.
+An API server's decoder stops at the first value of a wrong type and names the struct it was filling. A check before
+submission needs all of them, and then continues with the rest: `remove_mismatches` takes the misfits out.
+`find_unknown_fields` are undeclared fields, each with the name that was probably meant.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _BY_TYPE = {
 
 
 class UnknownField(str):
-    """The sentence about a field that no schema declares: a mistake under strict validation, else a warning."""
+    """The message about a field that no schema declares: an error under strict validation, else a warning."""
 
     __slots__ = ()
 
@@ -55,14 +55,14 @@ class SchemaMismatch:
     expected: str
 
     def cause(self, prefix: str = "") -> Cause:
-        """It may be told to others than whoever wrote it, so the values of variables are not repeated."""
+        """The message may be shown to others than the author, so the values of variables are not repeated."""
         path = path_of(prefix, self.steps)
         display = type_of(self.value) if _VARIABLES in self.steps else display_value(self.value)
         return Cause("FieldValueTypeInvalid", invalid(path, display, self.expected).message, path)
 
 
 def display_value(value: Any) -> Any:
-    """A value as a sentence may show it: what holds others is named by its type, as API servers do."""
+    """A value as a message may show it: a list or an object is named by its type, as API servers do."""
     return type_of(value) if value and isinstance(value, dict | list) else value
 
 
@@ -78,7 +78,7 @@ def path_of(prefix: str, steps: Iterable[str | int]) -> str:
 
 
 def find_mismatches(schema: Schema, value: Any, steps: Steps = ()) -> Iterator[SchemaMismatch]:
-    """Null is nothing anywhere, and fields nobody declared are passed over."""
+    """Null fits everywhere, and undeclared fields are skipped."""
     if value is None or schema.type == "any":
         return
     if schema.type == "object" and isinstance(value, dict):
@@ -125,7 +125,7 @@ def is_at_or_below(path: str, prefixes: Iterable[str]) -> bool:
 
 
 def find_unknown_fields(schema: Schema, value: Any, prefix: str = "") -> Iterator[UnknownField]:
-    """A sentence for each field nobody declared: `spec.tasknumber: there is no such field; did you mean ...?`."""
+    """A message for each undeclared field: `spec.tasknumber: there is no such field; did you mean ...?`."""
     if isinstance(value, list):
         if schema.items is not None:
             for index, child in enumerate(value):

@@ -1,9 +1,9 @@
-"""Choosing objects by label and by field, in the query language of Kubernetes.
+"""Selecting objects by label and by field, in the query language of Kubernetes.
 
-A label selector is a conjunction of requirements (`app=web,tier in (a,b),!old`); a field selector a
-conjunction of comparisons (`status.phase!=Running`). Both are values: equal when they ask the same in the same
-words, and written back by `str` in a form that reads as themselves. Which fields a kind can be chosen by is
-decided by whoever holds the objects.
+A label selector is a conjunction of requirements (`app=web,tier in (a,b),!old`); a field selector a conjunction of
+comparisons (`status.phase!=Running`). Both are values: equal when they have the same requirements in the same text, and
+`str` returns a text that parses to an equal one. Which fields a kind can be selected by is decided by the component
+that holds the objects.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True)
 class LabelSelector:
-    """All requirements must hold; none at all is everything. `matches_nothing` is the selector nobody wrote:
+    """All requirements must hold; none at all matches everything. `matches_nothing` is an absent selector: it matches
     nothing.
     """
 
@@ -229,7 +229,7 @@ class _Parser:
         if not first or (first in _SYMBOLS and first not in (",", ")")):
             raise bad_request(f"found '{first}', expected: ',', ')' or identifier")
         values: list[str] = []
-        value_expected = True  # between two commas, or a comma and a bracket, stands the empty value
+        value_expected = True  # between two commas, or a comma and a bracket, is the empty value
         while (lexeme := self._next()) != ")":
             if lexeme == ",":
                 if value_expected:
@@ -271,7 +271,7 @@ class FieldSelector:
         return frozenset(c.field for c in self.comparisons)
 
     def exact(self, field: str) -> str | None:
-        """The value the field must have, where the selector says so."""
+        """The value the field must have, where the selector requires one."""
         return next((c.value for c in self.comparisons if c.equal and c.field == field), None)
 
     def renamed(self, name: Callable[[str], str]) -> FieldSelector:
@@ -298,13 +298,13 @@ def parse_fields(text: str) -> FieldSelector:
             raise bad_request(f"invalid selector: '{text}'; can't understand '{term}'")
         value = _unescaped(term[operator.end() :])
         field = term[: operator.start()]
-        if field or value:  # nothing compared with nothing says nothing
+        if field or value:  # an empty field and value require nothing
             found.append(Comparison(field, operator[0] != "!=", value))
     return FieldSelector(tuple(sorted(found)))
 
 
 def _terms(text: str) -> list[str]:
-    """The parts between commas that no backslash escapes."""
+    """The terms between commas that no backslash escapes."""
     terms = []
     position = 0
     while position <= len(text):

@@ -164,7 +164,7 @@ class _Builder:
             mapping.key = self._key(mapping, value)
 
     def _expects_key(self) -> _OpenNode | None:
-        """The innermost mapping, if a key comes next."""
+        """The innermost mapping, if its next item is a key."""
         top = self._stack[-1] if self._stack else None
         return top if top is not None and top.key is None and isinstance(top.value, dict) else None
 
@@ -182,7 +182,7 @@ class _Builder:
 
     def _end(self, event: Any) -> None:
         done = self._stack.pop()
-        for source in done.merged:  # of several, the first has precedence; what the mapping itself says wins
+        for source in done.merged:  # of several, the first has precedence; the mapping's own keys override
             for key, value in source.items():
                 done.value.setdefault(key, value)  # type: ignore[union-attr]
         if done.anchor:

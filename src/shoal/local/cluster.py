@@ -69,7 +69,7 @@ MAX_NODE_NAME_LENGTH = 60  # a label has 63 letters, and `-63` is the last of 64
 
 @dataclass(frozen=True, slots=True)
 class ClusterConfig:
-    """What a cluster on this machine is told."""
+    """The settings of a cluster on this machine."""
 
     nodes: int | None = None  # None: as many as the last time, else one
     capacity: Mapping[str, str] = field(default_factory=dict)
@@ -82,7 +82,7 @@ class ClusterConfig:
     dialects: Mapping[str, Any] = field(default_factory=dict)  # settings of job languages, by name
     scheduler: PlannerSettings | None = None  # None: as the planner has it
     logs: ArchiveBudget = field(default_factory=ArchiveBudget)  # of pods that are gone
-    on_job_loop: Callable[[JobReconciler], None] = lambda _: None  # hears of every loop that begins; for onlookers
+    on_job_loop: Callable[[JobReconciler], None] = lambda _: None  # called with every loop that begins; for observers
 
     def shown(self) -> dict[str, Any]:
         """The settings of nodes and network under their names in shoal.yaml, as JSON can hold them."""
@@ -100,10 +100,10 @@ class RunningCluster:
     cluster: EmbeddedCluster
     agents: tuple[Agent, ...]
     metrics: Metrics
-    broken: asyncio.Future[Any]  # fails as soon as a part of the cluster does
+    broken: asyncio.Future[Any]  # fails as soon as a cluster component does
 
     async def wait_or_raise(self, *awaited: Coroutine[Any, Any, Any]) -> None:
-        """Wait for all of `awaited`, or raise what broke a part of the cluster meanwhile."""
+        """Wait for all of `awaited`, or raise the first failure of a component of the cluster."""
         await _wait_or_raise(self.broken, *awaited)
 
     def pods(self) -> list[Obj]:
@@ -124,7 +124,7 @@ class StartInterrupted(Exception):
 
 
 class FolderRemoved(Exception):
-    """Somebody removed the cluster's folder while it ran; nobody could find it any more."""
+    """The cluster's folder was removed while it ran; no client could find it any more."""
 
 
 async def host(
@@ -319,7 +319,7 @@ def _node_configs(data: DataFolder, config: ClusterConfig, known: list[str], pod
     machine = detect_machine(data.path, host_ip=own_address())
     count = config.nodes or len(known) or 1
     name = node_name(machine.hostname) if count != len(known) else known[0] if count == 1 else known[0][: -len("-0")]
-    # Whoever asks in a pod which cluster it is in finds this one; it answers where the pod's network reaches it.
+    # A client in a pod finds this cluster by default, at an address that the pod's network reaches.
     # A kubeconfig of the caller's is for programs of the machine's network; pods have a service account.
     shown = {**os.environ, KUBECONFIG_IN_PODS: str(data.kubeconfig)}
     shown.pop("KUBECONFIG", None)
@@ -370,8 +370,8 @@ async def _cancelled_by(stop: asyncio.Event) -> AsyncIterator[asyncio.Future[Non
 
 @asynccontextmanager
 async def _watch_folder(data: DataFolder) -> AsyncIterator[None]:
-    """End the body with FolderRemoved when the kernel tells that something essential in the folder was deleted, as
-    `rm -r` does. The pods' keepers hear of it in the same way, and end their pods."""
+    """End the body with FolderRemoved when an essential entry of the folder is deleted, as `rm -r` does.
+    The kernel reports the deletion. The pods' shims observe it in the same way, and end their pods."""
     task = asyncio.current_task()
     assert task is not None
     deletions = syscalls.watch_deletions(str(data.path))
@@ -421,7 +421,7 @@ async def _delete_other_nodes(cluster: EmbeddedCluster, ours: set[str]) -> None:
 
 @asynccontextmanager
 async def _run_together(*parts: Coroutine[Any, Any, None]) -> AsyncIterator[asyncio.Future[Any]]:
-    """The parts run beside the body, and stop when it ends; the future fails as soon as one of them does."""
+    """Run the coroutines beside the body, until it ends; the future fails as soon as one of them does."""
     together = asyncio.gather(*parts)
     try:
         yield together
@@ -433,7 +433,7 @@ async def _run_together(*parts: Coroutine[Any, Any, None]) -> AsyncIterator[asyn
 async def _wait_or_raise(cut: asyncio.Future[Any], *awaited: Coroutine[Any, Any, Any]) -> None:
     """Wait for all of `awaited`, or for `cut`, whichever is first; what went wrong in it is raised."""
     waiting = asyncio.ensure_future(asyncio.gather(*awaited))
-    waiting.add_done_callback(lambda each: each.cancelled() or each.exception())  # asyncio logs what nobody retrieves
+    waiting.add_done_callback(lambda each: each.cancelled() or each.exception())  # asyncio logs unretrieved exceptions
     try:
         await asyncio.wait((cut, waiting), return_when=asyncio.FIRST_COMPLETED)
         (cut if cut.done() else waiting).result()

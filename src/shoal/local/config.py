@@ -79,7 +79,7 @@ class ClusterSettings(BaseModel):
     @classmethod
     def _amounts(cls, written: Any) -> Any:
         if not isinstance(written, dict):
-            return written  # told as any other wrong type
+            return written  # reported as any other wrong type
         amounts = {str(name): str(amount) for name, amount in written.items()}
         mistakes = [wrong for name, amount in amounts.items() if (wrong := wrong_amount(name, amount))]
         if mistakes:

@@ -1,7 +1,7 @@
-"""Where a cluster on this machine keeps its things, and whether it is running.
+"""The folder of a cluster on this machine, and whether the cluster is running.
 
-One folder is one cluster. Whoever runs it holds a lock on the folder for as long as it lives, so 'is it up' is a
-question to the kernel and not to a file that a crash could leave behind.
+One folder is one cluster. The process that runs it holds a lock on the folder for as long as it lives, so 'is it up' is
+answered by the kernel and not by a file that a crash could leave behind.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import click
 
 VARIABLE = "SHOAL_DATA"
 LOCK, STORE, TOKEN, SANDBOXES = "lock", "store.sqlite", "token", "sandboxes"
-ESSENTIAL = {LOCK, STORE, SANDBOXES}  # nobody removes one of these who does not mean the cluster
+ESSENTIAL = {LOCK, STORE, SANDBOXES}  # removing one of these means removing the cluster
 
 
 def default_folder() -> Path:
@@ -54,7 +54,7 @@ data_option = click.option(
 
 @dataclass(frozen=True, slots=True)
 class ClusterInfo:
-    """What a running cluster says about itself in its folder."""
+    """What a running cluster records about itself in its folder."""
 
     pid: int
     url: str
@@ -139,7 +139,7 @@ class DataFolder:
             return 0
 
     def has_file(self, path: Path) -> bool:
-        """Whether there is `path`, one of ours; somebody else's folder does not say."""
+        """Whether `path` exists and is ours; another user's folder raises an error."""
         try:
             path.lstat()
         except (FileNotFoundError, NotADirectoryError):
@@ -155,7 +155,7 @@ class DataFolder:
             self.path.mkdir(parents=True, exist_ok=True)
             self.check_owner()
             if not self._lock.exists() and any(self.path.iterdir()):
-                # Closing somebody's home or /tmp to everybody else would be a poor way to begin.
+                # Making a user's home or /tmp private would be a poor way to begin.
                 raise click.ClickException(
                     f"{self.path} holds other things and no cluster. Choose an empty or a new folder with --data DIR."
                 )
@@ -230,8 +230,8 @@ class DataFolder:
         return None
 
     def _current_info(self) -> ClusterInfo | None:
-        """What the holder of the lock said about itself; None where it has not yet. Until then the last one's words
-        are still there, with a number that may be any process's by now."""
+        """The record of the lock's holder; None where it has not written one yet.
+        Until then the last holder's record is still there, with a pid that may be any process's by now."""
         known = self._read_info()
         return known if known is not None and self._lock.read_text() == str(known.pid) else None
 

@@ -1,9 +1,9 @@
-"""When Python looks for garbage: not while a program starts, and seldom while it serves.
+"""When Python collects garbage: not while a program starts, and seldom while it serves.
 
-Little of what a cluster or an operator holds is ever garbage in a cycle: objects come and go by their counts. Looking
-through all of it after every few hundred new ones costs a seventh of the processor time. Never looking through it costs
-memory: what does hold each other, as tasks and their closures do, stays until somebody does. What a full look leaves
-free goes back to the system, where the C library can be told so.
+Little of what a cluster or an operator holds is ever garbage in a cycle: reference counts free most objects. A full
+collection after every few hundred new ones costs a seventh of the processor time. No collection at all costs memory:
+what does form cycles, as tasks and their closures do, stays until one runs. What a full collection leaves free is
+returned to the system, where the C library supports it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Where the cluster's own log goes: lines of key=value in the data folder, kept small.
+"""The cluster's own log: lines of key=value in the data folder, kept small.
 
-The history of jobs stands beside it in a file of its own, `history.log`: a line per snapshot, as it was told, so that
-whoever looks for `: ObjectSnapshot: ` finds JSON behind it; and many retries do not drive the log out of its file.
+The history of jobs has a file of its own beside it, `history.log`: a line per snapshot, as it was emitted, so that a
+search for `: ObjectSnapshot: ` finds JSON behind it; and many retries do not drive the log out of its file.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class _LogFile(logging.handlers.RotatingFileHandler):
 
 @contextmanager
 def log_to(path: Path) -> Iterator[None]:
-    """Everything said through logging, with time and level; secrets are never logged anywhere."""
+    """Every record that is logged, with time and level; secrets are never logged anywhere."""
     handler = _LogFile(path, maxBytes=LARGEST_BYTES, backupCount=KEPT)
     handler.setFormatter(KeyValues())
     root = logging.getLogger()

@@ -1,10 +1,9 @@
-"""Which addresses a cluster gives out where its pods share the machine's network: a range of 127.0.0.0/8 for pods and
-one for Services, which other clusters of this machine do not use.
+"""Addresses of a cluster whose pods share the machine's network: ranges of 127.0.0.0/8 for pods and for Services.
 
-A cluster takes the first pair that is free and remembers it, because Services keep their addresses for good. It is
-taken by a name in the kernel that goes with the process, whatever becomes of that. Nobody else is asked: a cluster that
-comes back while another has its pair keeps it all the same, since the addresses are on record, and says so. Whoever had
-pod networks until now has no pair yet.
+Other clusters of this machine do not use them. A cluster takes the first pair that is free and stores it, because
+Services keep their addresses for good. It is taken by a name in the kernel that is released with the process, however
+that ends. No other process is consulted: a cluster that returns while another has its pair keeps it all the same, since
+the addresses are on record, and reports that. A cluster that had pod networks until now has no pair yet.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ def ranges_of(number: int) -> Ranges:
 
 
 class RecordUnreadable(click.ClickException):
-    """Which pair the cluster has cannot be told, and a guess might give its Services' addresses to others."""
+    """The cluster's pair cannot be determined, and a guess might give its Services' addresses to others."""
 
     def __init__(self, record: Path) -> None:
         super().__init__(
@@ -49,8 +48,9 @@ class RecordUnreadable(click.ClickException):
 
 @contextmanager
 def reserved_ranges(record: Path, *, is_new: bool, addresses: Callable[[], Iterable[str]] = tuple) -> Iterator[Ranges]:
-    """The pair of the cluster that keeps its number in `record`. One that has none there, and is not new, has the pair
-    of the first of its `addresses` that is in any. RecordUnreadable where there is a record that says nothing."""
+    """The pair of the cluster that keeps its number in `record`.
+    A cluster that has none there, and is not new, has the pair of the first of its `addresses` that is in any.
+    RecordUnreadable where there is a record without a pair."""
     with ExitStack() as held:
         recorded = _read_record(record, is_new=is_new)
         known = _find_number(addresses()) if recorded is None and not is_new else recorded

@@ -54,12 +54,12 @@ POD_ENV_ALLOWLIST = ("PATH", "HOME", "LANG", "LC_ALL", "TZ")
 
 
 class CannotJoin(Exception):
-    """The cluster must not get this node; the message says why and what to do."""
+    """The cluster must not get this node; the message has the reason and the way out."""
 
 
 @dataclass(frozen=True, slots=True)
 class JoinConfig:
-    """What a node is told. Empty means: as this machine has it."""
+    """The settings of a node. Empty means: as this machine has it."""
 
     name: str = ""
     address: str = ""  # where the API server reaches this machine
@@ -72,7 +72,7 @@ class JoinConfig:
     namespaces: frozenset[str] = frozenset()  # whose pods run here; empty: all
     allow_root: bool = False  # pods run as the agent's own user, root included, or as any user they name
     hidden: tuple[Path, ...] = ()  # files with credentials of the agent, besides its data folder
-    api: tuple[str, int] | None = None  # where pods find the API; None: where the cluster says
+    api: tuple[str, int] | None = None  # where pods find the API; None: at the cluster's address
     pod_pids_limit: int | None = None  # None: a quarter of what the machine can hold; 0: no limit
 
 
@@ -82,7 +82,7 @@ class JoinedNode:
 
     config: NodeConfig
     agent: Agent
-    broken: asyncio.Task[None]  # ends only when a part of the node breaks
+    broken: asyncio.Task[None]  # ends only when a component of the node fails
 
 
 async def join(
@@ -192,7 +192,7 @@ def _pod_env(separate_users: bool) -> dict[str, str]:
 
 
 def _agent_id(folder: Path) -> str:
-    """Made once per data folder: a start in the same folder goes on as the same agent."""
+    """Made once per data folder: a start in the same folder continues as the same agent."""
     path = folder / "agent-id"
     try:
         return path.read_text()

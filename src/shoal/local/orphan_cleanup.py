@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from shoal.kube.objects import Obj
 
 THROWAWAY, KEPT = "shoal-run-", "shoal-kept-"  # how the folders of `shoal run` begin
-RUN = "run"  # a file in the folder while its `shoal run` goes on, and after that was killed
+RUN = "run"  # a file in the folder while its `shoal run` runs, and after that was killed
 
 
 def make_throwaway(*, is_kept: bool) -> DataFolder:
@@ -27,8 +27,8 @@ def make_throwaway(*, is_kept: bool) -> DataFolder:
 
 @contextmanager
 def marked_run(folder: DataFolder) -> Iterator[None]:
-    """A folder that is kept may be used by `shoal up` later, whose pods go on when it is killed: the mark tells the
-    two apart."""
+    """Mark the folder while `shoal run` uses it.
+    A kept folder may be used by `shoal up` later, whose pods continue when it is killed: the mark separates the two."""
     mark = folder.path / RUN
     mark.touch()
     try:

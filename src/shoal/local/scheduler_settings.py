@@ -25,7 +25,7 @@ SWITCH = "true or false"
 
 
 def _time(written: Any) -> Any:
-    """A number is seconds; what is no time stays as it is, and is told as any other wrong type."""
+    """A number is seconds; what is no time is returned as it is, and reported as any other wrong type."""
     if isinstance(written, str):
         found = seconds(written)
         return written if found is None else found

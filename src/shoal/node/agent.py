@@ -1,8 +1,8 @@
 """The node agent: registers a Node, keeps its Lease, and gives every pod bound to it a worker.
 
-It knows the cluster through the port alone, so it serves the embedded cluster and a real one alike. What it did
-before it was killed it finds in its folder and in the sandboxes: running pods are adopted, dead ones reported,
-pods that were deleted meanwhile are torn down. Several agents of one process share a `SharedState`.
+It uses the cluster through the port alone, so it serves the embedded cluster and a real one alike. What it did before
+it was killed it finds in its folder and in the sandboxes: running pods are adopted, dead ones reported, pods that were
+deleted since are torn down. Several agents of one process share a `SharedState`.
 """
 
 from __future__ import annotations
@@ -87,12 +87,13 @@ class Agent:
             await self._stop_workers()
 
     async def set_not_ready(self) -> None:
-        """Have no more pods placed here: the Node says that it is not ready, until its agent starts again."""
+        """Have no more pods placed here: the Node is reported as not ready, until its agent starts again."""
         await self._heartbeat.set_not_ready()
 
     async def shut_down(self) -> None:
-        """Stop the processes of every pod, each with its grace period, and take no more; for an orderly end of the
-        node while `run` still goes on. The pods themselves stay: the next start decides by their restart policies."""
+        """Stop the processes of every pod, each with its grace period, and take no more.
+        For an orderly end of the node while `run` is still active. The pods themselves stay: the next start decides by
+        their restart policies."""
         self._accepting = False
         workers = list(self._workers.values())
         await self._stop_workers()
@@ -135,7 +136,7 @@ class Agent:
             self._start_worker(pod, self._load_record(pod))
 
     def _trim(self, event: WatchEvent) -> Obj:
-        """Without bookkeeping; and a spec that did not change, the larger part of a pod, is the one we have."""
+        """Drop bookkeeping fields; an unchanged spec, the larger share of a pod, is replaced by the cached one."""
         pod = strip_managed_fields(event)
         known = self._pods.objects.get(key_of(pod))
         if known is not None and known["spec"] == pod["spec"]:
@@ -152,7 +153,7 @@ class Agent:
         await self._remove_orphans()
 
     async def _record_lost_sandboxes(self) -> None:
-        """What a keeper that died had on record goes into our own; told once, it need not be told again."""
+        """Save what a dead shim had on record to the agent's own record; after that, its report is dropped."""
         for pod in list(self._pods.objects.values()):
             uid = uid_of(pod)
             if uid in self._recovered.lost and (record := self._load_record(pod)) is not None:
@@ -249,7 +250,7 @@ class Agent:
     # Leftovers
 
     async def _remove_orphans(self) -> None:
-        """Sandboxes and folders of pods the API does not know, once the API itself says so."""
+        """Sandboxes and folders of pods the API does not have, once the API itself confirms that."""
         for uid, sandbox in list(self._recovered.kept.items()):
             namespace, _, name = sandbox.spec.labels.get(OWN_LABEL, "").partition("/")
             if await self._is_unknown(uid, Key(namespace, name)):

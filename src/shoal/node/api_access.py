@@ -28,9 +28,10 @@ _SOURCES = [
 
 @dataclass(frozen=True, slots=True)
 class ApiAccess:
-    """`authority` is in PEM. `direct` is the server's address on the machine's own network, where pods with
-    hostNetwork cannot reach the address of the Service; None: they can. `automounts` looks up what a service account
-    says, given its namespace and name."""
+    """How pods reach the API server.
+    `authority` is in PEM. `direct` is the server's address on the machine's own network, where pods with hostNetwork
+    cannot reach the address of the Service; None: they can. `automounts` looks up the setting of a service account,
+    given its namespace and name."""
 
     authority: str
     direct: tuple[str, int] | None
@@ -54,7 +55,7 @@ class ApiAccess:
         return {**pod, "spec": {**spec, **containers, "volumes": [*(spec.get("volumes") or ()), volume]}}
 
     def with_root_ca(self, lookup: Lookup, namespace: str) -> Lookup:
-        """With the ConfigMap of the authority, unless somebody created one of that name."""
+        """With the ConfigMap of the authority, unless one of that name exists already."""
         key = Key(namespace, ROOT_CA)
         config_map: Obj = {
             "metadata": {"name": key.name, "namespace": key.namespace},
@@ -63,7 +64,7 @@ class ApiAccess:
         return replace(lookup, objects={Reference(CONFIG_MAP, key): config_map, **lookup.objects})
 
     def reachable_services(self, services: Iterable[Obj]) -> tuple[Obj, ...]:
-        """For a pod on the machine's network: the Service of the API stands for the server's own address."""
+        """For a pod on the machine's network: the Service of the API resolves to the server's own address."""
         return tuple(self._direct_service(each) if key_of(each) == Key(*API) else each for each in services)
 
     def _direct_service(self, service: Obj) -> Obj:

@@ -1,8 +1,8 @@
-"""Files that change all at once under a program's eyes.
+"""Files that are replaced all at once while a program reads them.
 
-A volume's folder holds one hidden folder per version and a link `..data` to the current one; every visible
-name is a link through `..data`. Swapping that one link (a rename) changes all files together, and whoever has
-a file of the old version open keeps reading it.
+A volume's folder holds one hidden folder per version and a link `..data` to the current one; every visible name is a
+link through `..data`. Swapping that one link (a rename) changes all files together, and a program that has a file of
+the old version open keeps reading it.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _holds(version: Path, files: Files) -> bool:
 
 
 def _link_names(folder: Path, files: Files) -> None:
-    """Links for the first part of every path; links whose file is gone are taken away."""
+    """Links for the first component of every path; links whose file is gone are removed."""
     wanted = {PurePosixPath(name).parts[0] for name in files}
     for name in wanted:
         link = folder / name

@@ -1,12 +1,12 @@
-"""What the agent remembers of a pod, on disk, so that an agent killed at any moment can go on.
+"""The agent's record of a pod, on disk, so that an agent killed at any moment can continue.
 
-One folder per pod, named by its uid, under `<data>/nodes/<node>/pods/`. The record in it says what the agent
-*meant* to do before it does it: a start is written down before the sandbox is asked for it, and the sandbox
-starts a process id once only, so that asking again after a crash is harmless. Restart counts come from here
-and therefore never fall. Logs, volumes and the hosts file lie in the same folder and go with it.
+One folder per pod, named by its uid, under `<data>/nodes/<node>/pods/`. The record in it holds what the agent *meant*
+to do before it does it: a start is written down before it is requested from the sandbox, and the sandbox starts a
+process id once only, so that a repeated request after a crash is harmless. Restart counts are read from here and
+therefore never fall. Logs, volumes and the hosts file lie in the same folder and are removed with it.
 
-Records survive the death of the agent; they are not flushed to the disk itself, since a machine that loses
-power loses the processes too and the sandboxes then tell what is known.
+Records survive the death of the agent; they are not flushed to the disk itself, since a machine that loses power loses
+the processes too and the sandboxes then report what is known.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from shoal.node.sandbox.shim_client import remove_folder
 log = Logger(__name__)
 
 RECORD = "record.jsonl"
-_NAME = re.compile(r"(?!\.+$)[A-Za-z0-9._-]{1,253}")  # a part of a path, and of no other folder's
+_NAME = re.compile(r"(?!\.+$)[A-Za-z0-9._-]{1,253}")  # one path component, never of dots alone
 MAX_BYTES = 256 << 10  # after which older versions of a record are thrown away
 
 
@@ -44,7 +44,7 @@ class Ended(msgspec.Struct, frozen=True):
 
 
 class Stopping(msgspec.Struct):
-    """A container that was told to end, how far that has come and when patience is over."""
+    """A container that is being stopped, how far that is and when the grace period is over."""
 
     at: float
     grace_seconds: float
@@ -55,7 +55,7 @@ class Stopping(msgspec.Struct):
 
 
 class Run(msgspec.Struct):
-    """One start of a container. `started_at` None: meant to be started, nobody knows yet how that went."""
+    """One start of a container. `started_at` None: the start is intended, its result not known yet."""
 
     attempt: int
     intended_at: float
@@ -177,17 +177,18 @@ def job_of(pod: Obj) -> JobReference | None:
 
 
 class PodFolder:
-    """The folder of one pod and the names in it. Containers have no dots in their names, so all lies side by side:
-    a folder made costs as much as several files.
+    """The folder of one pod and the names in it.
 
-    The record is written anew at every step of the pod's life, so it is appended as a line, which takes three calls
-    of the system where writing beside and moving takes eight. The last whole line holds. A line cut short by a full
-    disk stays alone on its line, since each begins on a new one.
+    Containers have no dots in their names, so all lies side by side: a folder made costs as much as several files.
+
+    The record is written at every step of the pod's life, so it is appended as a line, which takes three system calls
+    where writing beside and moving takes eight. The last whole line holds. A line cut short by a full disk stays alone
+    on its line, since each begins on a new one.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._appended_bytes: int | None = None  # bytes in the file; None: nobody has looked yet
+        self._appended_bytes: int | None = None  # bytes in the file; None: not measured yet
 
     @property
     def hosts_file(self) -> Path:

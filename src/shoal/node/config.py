@@ -26,7 +26,7 @@ class Confinement:
 
 @dataclass(frozen=True, slots=True)
 class NodeConfig:
-    """`data` is the cluster's data folder. `index` tells the nodes of one machine apart: it chooses their addresses."""
+    """`data` is the cluster's data folder. `index` numbers the nodes of one machine: it chooses their addresses."""
 
     name: str
     data: Path

@@ -1,7 +1,7 @@
-"""The mistakes in a configuration, in our own words: where, what stands there, and what would be right.
+"""The errors in a configuration, in Shoal's own wording: the path, what was found, and what would be right.
 
-The model that reads a configuration says in each field's description what belongs there; the library that checks it
-only says where something else was found.
+The model that reads a configuration describes in each field's description what belongs there; the library that checks
+it only reports where something else was found.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ MAX_SHOWN = 60  # letters of what was found
 
 
 def error_lines(invalid: ValidationError, model: type[BaseModel], *, also: Iterable[str] = ()) -> list[str]:
-    """One line for each mistake, `path: what is wrong`. `also`: keys that are right but read by somebody else."""
+    """One line for each error, `path: what is wrong`. `also`: keys that are right but read by another component."""
     known = [*model.model_fields, *also]
     return [line for error in invalid.errors(include_url=False) for line in _lines(error, model, known)]
 
 
 def format_value(value: Any) -> str:
-    """What stands there, as one would write it."""
+    """The value found, as it would be written."""
     text = json.dumps(value, ensure_ascii=False, default=str)
     return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}..."
 

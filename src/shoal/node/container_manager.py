@@ -65,7 +65,7 @@ class ContainerManager:
         self._folder.save(self._record)
 
     def _save_and_wake(self) -> None:
-        """Something happened by itself: on record, and the worker hears of it."""
+        """Store a change that happened by itself, and wake the worker."""
         self._wake()
         self._save_if_possible()
 
@@ -156,8 +156,8 @@ class ContainerManager:
             self.sandbox = None
 
     async def shut_down(self, grace_seconds: float) -> None:
-        """Stop every process as a machine does that is shut down: TERM, the grace, KILL. How each ended goes on
-        record; what becomes of the pod is decided when the node starts again."""
+        """Stop every process as a machine that is shut down does: TERM, the grace, KILL.
+        The end of each is recorded; what becomes of the pod is decided when the node starts again."""
         self.detach()
         if self.sandbox is None:
             return
@@ -184,7 +184,7 @@ class ContainerManager:
         """Call `wake` once something changes in the folder of `path`, or the nearest one above it that exists."""
         self._spawn(_wait_for_change(path, _path_state(path), wake))
 
-    # What goes on beside the worker
+    # What runs beside the worker
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)

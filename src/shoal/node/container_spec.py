@@ -1,7 +1,7 @@
-"""From a container in a manifest to the process the sandbox is asked to start.
+"""From a container in a manifest to the process the sandbox is to start.
 
-Everything that can be missing (a ConfigMap, a volume, a command) is found here, before anything is started, and
-raised as `CannotStart` with the reason and the sentence for the container's status.
+Everything that can be missing (a ConfigMap, a volume, a command) is found here, before anything is started, and raised
+as `CannotStart` with the reason and the message for the container's status.
 """
 
 from __future__ import annotations
@@ -162,7 +162,7 @@ def _build_spec(
 
 
 def _check_sources(mounts: tuple[Mount, ...], hidden: tuple[Path, ...], folder: PodFolder) -> None:
-    """A process is shown what it mounts from a hidden folder, which must be its own pod's part of it."""
+    """A process sees what it mounts from a hidden folder, so the source must be in its own pod's folder."""
     for mount in mounts:
         source = mount.source
         if source is None or not any(source.is_relative_to(place) for place in hidden):
@@ -191,11 +191,11 @@ def _working_dir_mount(cwd: str, mounts: tuple[Mount, ...], folder: PodFolder, n
 
 
 def _message_mount(container: Obj, folder: PodFolder, attempt: int) -> Mount:
-    """An empty file where the container may leave its last words."""
+    """An empty file for the container's termination message."""
     place = folder.message_file(container["name"], attempt)
     file = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC)
     try:
-        os.fchmod(file, 0o666)  # containers may run as anybody
+        os.fchmod(file, 0o666)  # containers may run as any user
     finally:
         os.close(file)
     return Mount(container.get("terminationMessagePath") or MESSAGE_PATH, place)

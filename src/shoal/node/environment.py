@@ -1,10 +1,10 @@
 """The environment and the command line of a container.
 
-Pure. Layers, from the bottom: the caller's environment (there is no image that would bring one), what the
-sandbox offers (the way out of the pod's network), the image entry, HOSTNAME, links to Services, `envFrom`,
-`env`, and last CUDA_VISIBLE_DEVICES: a container sees exactly the devices the node gave it, whatever it says
-itself, because two jobs on one GPU is the worse surprise. `$(VAR)` is expanded as Kubernetes does it: from
-what the manifest defines, never from the layers below.
+Pure. Layers, from the bottom: the caller's environment (there is no image that would bring one), what the sandbox
+offers (egress from the pod's network), the image entry, HOSTNAME, links to Services, `envFrom`, `env`, and last
+CUDA_VISIBLE_DEVICES: a container sees exactly the devices the node gave it, whatever it sets itself, because two jobs
+on one GPU is the worse surprise. `$(VAR)` is expanded as Kubernetes does it: from what the manifest defines, never from
+the layers below.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def environment(
 
 
 def command_line(container: Obj, image_command: Iterable[str], variables: Mapping[str, str]) -> tuple[str, ...]:
-    """The entry's command stands where an image's entrypoint would: `command` replaces it, `args` follow it.
+    """The entry's command takes the place of an image's entrypoint: `command` replaces it, `args` follow it.
 
     Where there is neither, `args` are the command: `kubectl run x --image=busybox -- echo hi` writes them alone.
     """
@@ -195,7 +195,7 @@ def _service_links(pod: Obj, services: Iterable[Obj]) -> Iterable[tuple[str, str
     only_api = pod["spec"].get("enableServiceLinks") is False
     for service in sorted(services, key=name_of):
         if only_api and (namespace_of(service), name_of(service)) != API:
-            continue  # the way to the API is told whatever the pod says: client libraries look for it
+            continue  # the API's variables are set whatever the pod requests: client libraries need them
         spec = service.get("spec") or {}
         address, ports = spec.get("clusterIP"), spec.get("ports") or []
         if not address or address == "None" or not ports or spec.get("type") == "ExternalName":

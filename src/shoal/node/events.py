@@ -1,6 +1,6 @@
-"""Telling people what happened to a pod, without anybody waiting for it.
+"""Emits Events about a pod, without delaying the caller.
 
-Events go out one after another behind the agent's back: a slow or refusing API delays no container.
+Events are sent one after another in the background: a slow or refusing API delays no container.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Events:
         if self._recorder is None or self._queue.full():
             return
         field_path = f"spec.containers{{{container}}}" if container else ""
-        about = object_reference(pod, field_path)  # the pod itself may be long gone before its turn comes
+        about = object_reference(pod, field_path)  # the pod itself may be long gone when the event is sent
         self._queue.put_nowait((about, WARNING if warning else NORMAL, reason, message, field_path))
 
     async def run(self) -> None:

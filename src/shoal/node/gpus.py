@@ -1,7 +1,7 @@
 """GPUs: which there are, and which container has which.
 
-NVML tells what is installed; a machine without the library or the driver simply has none. Which indices a pod
-has is part of its record, so that an adopted pod keeps the devices its processes already use.
+NVML reports what is installed; a machine without the library or the driver simply has none. Which indices a pod has is
+stored in its record, so that an adopted pod keeps the devices its processes already use.
 """
 
 from __future__ import annotations

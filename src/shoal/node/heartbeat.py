@@ -1,7 +1,7 @@
 """The node's own objects: the Node and its Lease.
 
-The Lease is renewed every ten seconds and says that the agent lives; the Node's status is written when it
-changes and every few minutes. A Node somebody deletes while its agent runs is registered again.
+The Lease is renewed every ten seconds and shows that the agent lives; the Node's status is written when it changes and
+every few minutes. A Node that is deleted while its agent runs is registered again.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ FINAL = (400, 403, 422)  # the object itself is wrong or forbidden, and will be 
 
 
 class NodeRefused(Exception):
-    """The API will never take the Node as it is set up; says what is wrong with it."""
+    """The API will never accept the Node as it is set up; the message has the reason."""
 
 
 class Heartbeat:
@@ -61,7 +61,7 @@ class Heartbeat:
             group.create_task(self._register_when_deleted())
 
     async def set_not_ready(self) -> None:
-        """Say once that the node is not ready; nobody waits for an API that does not listen."""
+        """Report once that the node is not ready; an API that does not respond is not retried."""
         patch = {"status": {"conditions": [stopped_condition(rfc3339(self._now()))]}}
         try:
             await self._cluster.patch(

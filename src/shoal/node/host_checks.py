@@ -1,4 +1,4 @@
-"""What this machine allows a node to do, in plain words, and what it costs where it does not.
+"""What this machine allows a node to do, and the cost where it does not.
 
 `run_checks` is for people (`shoal doctor`): it tries things out in a child process that is thrown away, looks at the
 rest, takes well under a second and leaves nothing behind.

@@ -86,7 +86,7 @@ class HostsFiles:
         self._table: Table | None = None
 
     def services(self, namespace: str) -> tuple[Obj, ...]:
-        """Those of the namespace, and the way to the API itself, which every pod is told of."""
+        """Those of the namespace, and that of the API itself, which every pod gets."""
         found = {name_of(s): s for s in self._services.objects.values() if namespace_of(s) == namespace}
         if (api := self._services.objects.get(Key(*API))) is not None:
             found.setdefault(name_of(api), api)
@@ -110,7 +110,7 @@ class HostsFiles:
         self._files[uid] = _Registered(pod, path, text)
 
     def add_peer(self, uid: str, pod: Peer) -> None:
-        """Tell the others of a pod that is about to run, until `remove`."""
+        """Add a pod that is about to run to the others' names, until `remove`."""
         self._peers[uid] = pod
         self._lines.clear()
         self._dirty.set()

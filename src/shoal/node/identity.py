@@ -30,7 +30,7 @@ class Identity:
 
 
 async def review_self(cluster: Cluster) -> Identity:
-    """Whom the cluster takes us for."""
+    """The user this client is authenticated as."""
     review = {"apiVersion": SELF_REVIEW.api_version, "kind": SELF_REVIEW.kind, "metadata": {}}
     answer = await cluster.create(SELF_REVIEW, review)
     user = at_path(answer, "status", "userInfo") or {}

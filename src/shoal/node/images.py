@@ -8,15 +8,15 @@
         env: {OMP_NUM_THREADS: "4"}
         working_dir: /workspace
 
-A mount without a folder (`/scratch: ~`) is a fresh one in memory, there for as long as the container's process: what
-a container's own writable layer would be.
+A mount without a folder (`/scratch: ~`) is a fresh one in memory, there for as long as the container's process: what a
+container's own writable layer would be.
 
-The most specific pattern wins: the one with the most letters that are not wildcards, then the one written
-first. An image without an entry runs its command in the caller's environment. A container that has neither a
-command nor an entry with one cannot run: it stays waiting with the reason ImageNotConfigured, whatever the
-restart policy, and the message says what to add where. That is what a kubelet does with an image it cannot
-have. A job that was submitted brings the `images:` found beside it, so a corrected file takes effect with the next
-submission; entries of the cluster or of a node are read when that starts.
+The most specific pattern wins: the one with the most letters that are not wildcards, then the one written first. An
+image without an entry runs its command in the caller's environment. A container that has neither a command nor an entry
+with one cannot run: it stays waiting with the reason ImageNotConfigured, whatever the restart policy, and the message
+has what to add where. A kubelet does the same with an image it cannot pull. A job that was submitted brings the
+`images:` found beside it, so a corrected file takes effect with the next submission; entries of the cluster or of a
+node are read when that starts.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ _WILDCARD = re.compile(r"[*?]|\[[^]]*\]")
 
 
 class ImagesInvalid(ValueError):
-    """The `images:` part of the configuration has mistakes; the message lists every one with its path."""
+    """The `images:` section of the configuration has errors; the message lists every one with its path."""
 
 
 class ImageEntry(BaseModel):
-    """What stands in for an image."""
+    """What replaces an image."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -154,7 +154,7 @@ class Images:
         )
 
     def missing_paths(self) -> list[str]:
-        """What the entries name and this machine does not have, or not yet: `path: sentence`."""
+        """What the entries name and this machine does not have, or not yet: `path: message`."""
         lines = []
         for pattern, entry in self.entries.items():
             place = f'images."{pattern}"'
@@ -165,7 +165,7 @@ class Images:
         return lines
 
     def missing_command(self, image: str, container: str) -> str:
-        """What to tell a person whose container has nothing to run."""
+        """The message for a container that has nothing to run."""
         has_entry = self.entry(image) is not None
         add = f'`command:` to the entry that matches "{image}"' if has_entry else f'an entry "{image}" with `command:`'
         file, retry_hint = self.config_file, self.retry_hint or "stop the cluster and start it again"

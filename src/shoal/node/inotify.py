@@ -1,4 +1,4 @@
-"""Being told by the kernel that something in a folder changed (inotify), instead of looking again and again."""
+"""Notifications from the kernel that something in a folder changed (inotify), instead of polling."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Addresses for pods: each node hands out its own part of the cluster's pod range.
+"""Addresses for pods: each node allocates from its own share of the cluster's pod range.
 
-Pure. The range is a /16 (10.77.0.0/16, or 127.77.0.0/16 where pods share the machine's network); node number
-n has the /24 with third octet n + 1, and 0 is left to the bridge. Addresses are given in turn rather than the
-lowest first, so that a name which still points at a pod that just ended does not reach another.
+Pure. The range is a /16 (10.77.0.0/16, or 127.77.0.0/16 where pods share the machine's network); node number n has the
+/24 with third octet n + 1, and 0 is left to the bridge. Addresses are given in turn rather than the lowest first, so
+that a name which still points at a pod that just ended does not reach another.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ MAX_NODES = 254
 
 
 class NoAddressLeft(Exception):
-    """The node's part of the pod range is used up."""
+    """The node's share of the pod range is used up."""
 
 
 def node_range(pod_range: str, node_index: int) -> ipaddress.IPv4Network:
@@ -33,7 +33,7 @@ def _hosts(part: ipaddress.IPv4Network) -> tuple[str, ...]:
 
 
 def next_address(part: ipaddress.IPv4Network, used: Collection[str], after: str = "") -> str:
-    """The next free address of the part behind `after`, going round."""
+    """The next free address of the range behind `after`, wrapping around."""
     hosts = _hosts(part)
     start = hosts.index(after) + 1 if after in hosts else 0
     for number in range(start, start + len(hosts)):

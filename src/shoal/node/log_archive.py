@@ -1,9 +1,10 @@
-"""Logs of pods that are gone: kept by job, task and attempt under a budget, in the cluster's data folder.
+"""Logs of deleted pods: kept by job, task and attempt under a budget, in the cluster's data folder.
 
-A pod of a job carries annotations that name the job and the task. When such a pod goes, or a container of it is started
-for the third time, its finished logs are linked to `<data>/logs/<namespace>/<job>.<uid>/`, and a line of `index.jsonl`
-there says whose each one is and how it ended. Over the budget the oldest jobs go first, then the oldest attempts of the
-job that is left. A log that cannot be kept is dropped: an archive never keeps a pod from ending.
+A pod of a job carries annotations that name the job and the task. When such a pod is deleted, or a container of it is
+started for the third time, its finished logs are linked to `<data>/logs/<namespace>/<job>.<uid>/`, and a line of
+`index.jsonl` there records the owner of each and how it ended. Over the budget the oldest jobs are removed first, then
+the oldest attempts of the job that is left. A log that cannot be kept is dropped: an archive never keeps a pod from
+ending.
 """
 
 from __future__ import annotations
@@ -90,8 +91,8 @@ class LogArchive:
         self._expired_at = 0.0
 
     def store(self, folder: PodFolder, record: PodRecord, pod: Obj | None = None, *, before: int | None = None) -> None:
-        """Give the logs of the pod a second name here; the first one goes with the pod's folder. `before`: only of
-        earlier attempts of its containers."""
+        """Link the logs of the pod here; the first name is removed with the pod's folder.
+        `before`: only of earlier attempts of its containers."""
         if record.job is None or self._budget.bytes <= 0:
             return
         found = [
@@ -128,7 +129,7 @@ class LogArchive:
         self._bytes = (self._bytes or 0) + sum(map(len, lines))
 
     def add_metrics(self, folder: PodFolder, record: PodRecord, container: str, attempt: int) -> None:
-        """Add what the log of a finished run says of steps and losses to the metrics of its job."""
+        """Add the steps and losses in the log of a finished run to the metrics of its job."""
         job, log_file = record.job, folder.log_file(container, attempt)
         if job is None or self._budget.bytes <= 0:
             return
@@ -140,7 +141,7 @@ class LogArchive:
             if points:
                 with self._lock:
                     self._measure()
-                    # again: the budget may have removed the folder meanwhile
+                    # again: the budget may have removed the folder by now
                     file = self._job_folder(record, job) / METRICS
                     before = _size(file)
                     step_metrics.append(points, file)

@@ -1,9 +1,9 @@
-"""Reading what containers wrote: from the end, since a time, with its timestamps, following as it grows.
+"""Reading the output of containers: from the end, since a time, with its timestamps, following as it grows.
 
-The files are written by the pod's keeper, one record a line: `<time> <stream> <F|P> <text>`, where P is a part
-of a line that goes on. A full file is renamed to `.1`, `.2` and so on; a reader keeps the file it has open,
-finishes it and goes on with the next newer one, so that nothing is lost or read twice. Following waits for
-the kernel's word (inotify) and ends when the run has ended and everything is read.
+The files are written by the pod's shim, one record a line: `<time> <stream> <F|P> <text>`, where P marks an unfinished
+line. A full file is renamed to `.1`, `.2` and so on; a reader keeps the file it has open, finishes it and continues
+with the next newer one, so that nothing is lost or read twice. Following waits for events of the kernel (inotify) and
+ends when the run has ended and everything is read.
 """
 
 from __future__ import annotations
@@ -175,7 +175,7 @@ def _close(files: list[BinaryIO]) -> None:
 
 
 def _tail_start(files: list[BinaryIO], lines: int) -> tuple[int, int]:
-    """Where the last `lines` lines begin: which file, and where in it. A line made of several parts counts once."""
+    """Where the last `lines` lines begin: which file, and where in it. A line made of several records counts once."""
     remaining, last = lines, len(files) - 1
     for index in range(last, -1, -1):
         data = files[index].read()
@@ -204,8 +204,9 @@ async def read_log(
     is_over: Callable[[], bool],
     subscribe: Callable[[Callable[[], None]], Callable[[], None]],
 ) -> AsyncIterator[bytes]:
-    """The log of one run. `is_over` says whether the run has ended; `subscribe(poke)` has the reader woken when
-    that may have changed and returns what takes the subscription back."""
+    """The log of one run. `is_over` returns whether the run has ended.
+    `subscribe(poke)` has the reader woken when that may have changed and returns the function that ends the
+    subscription."""
     formatter = make_formatter(options, now)
     trail = LogTrail(path)
     try:

@@ -39,7 +39,7 @@ class NodeApi:
     # Logs
 
     def logs(self, pod: Obj, options: LogOptions) -> AsyncIterator[bytes]:
-        """Refuses at once; so whoever asks may begin his answer before there is a line to pass on."""
+        """Rejects at once, so that the caller may begin its response before there is a line to send."""
         worker = self._worker(pod)
         name = _container_name(pod, options.container)
         run = _run_for_logs(worker, name, previous=options.previous)
@@ -71,7 +71,7 @@ class NodeApi:
             )
         except (ShimLost, ProcessLookupError) as lost:  # it ended just now
             raise _not_running(pod, name) from lost
-        except OSError as refused:  # by the machine, which says why
+        except OSError as refused:  # by the machine, with the reason
             raise unavailable(str(refused)) from None
         return await _stream(execution, streams)
 
@@ -157,7 +157,7 @@ def _not_running(pod: Obj, name: str) -> ApiError:
 
 
 async def _stream(execution: Execution, streams: Streams) -> int:
-    """Carry bytes both ways until the command ends; a client that goes away takes the command with it."""
+    """Carry bytes both ways until the command ends; a client that disconnects ends the command."""
     forwarders = [
         asyncio.create_task(_forward_stdin(execution, streams)),
         asyncio.create_task(_forward_resize(execution, streams)),

@@ -83,8 +83,8 @@ def _line(path: str) -> str:
 
 
 def share_of(machine: Machine, index: int, count: int) -> Machine:
-    """Node `index` of `count` on one machine: an equal part, the remainder to the first ones; cores are cut only
-    where there are fewer than nodes."""
+    """Node `index` of `count` on one machine: an equal share, the remainder to the first ones.
+    Cores are cut only where there are fewer than nodes."""
     return Machine(
         cores=_share(int(machine.cores), index, count) if machine.cores >= count else machine.cores / count,
         memory_bytes=_share(machine.memory_bytes >> 20, index, count) << 20,
@@ -126,7 +126,7 @@ def devices_of(machine: Machine, declared: Mapping[str, str], node_index: int = 
 def node_object(
     name: str, machine: Machine, labels: Mapping[str, str], pod_cidr: str, taints: Sequence[Obj] = ()
 ) -> Obj:
-    """The Node to create; its status is written apart. `pod_cidr` '' leaves it to whoever gives them out."""
+    """The Node to create; its status is written separately. `pod_cidr` '' leaves it to the cluster's allocator."""
     fixed = {
         HOSTNAME_LABEL: name,
         "kubernetes.io/os": "linux",
@@ -163,7 +163,7 @@ def node_status(
 
 
 def _addresses(name: str, machine: Machine, *, is_served: bool) -> list[Obj]:
-    """An API server asks by the first kind it prefers, usually the name; and nobody there may know this machine's."""
+    """An API server uses the first address type it prefers, usually the name, and may not resolve this machine's."""
     own = [{"type": "InternalIP", "address": machine.host_ip}]
     return own if is_served else [*own, {"type": "Hostname", "address": name}]
 

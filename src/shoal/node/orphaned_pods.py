@@ -1,7 +1,7 @@
-"""Pods whose cluster is gone: their processes go on when it is killed, until it is started again or they are stopped.
+"""Pods of a killed cluster: their processes run until it is started again or they are stopped.
 
-Stopping them is what a node does in an orderly end: TERM, the grace period, KILL, and how each process ended goes on
-record, so that the next start of the cluster decides by the restart policies.
+Stopping them is what a node does in an orderly end: TERM, the grace period, KILL, and how each process ended is
+recorded, so that the next start of the cluster decides by the restart policies.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """What to do next for one pod: a pure function of its manifest, what is on record, and the time.
 
-`decide` is the whole story. It never acts: it returns the actions to take now, whether the pod is finished,
-and the next moment at which time alone changes the answer. The worker takes the actions, notes what came of
-them in the record, and asks again at every event. `status` words the same facts for the API.
+`decide` contains all the rules. It never acts: it returns the actions to take now, whether the pod is finished, and the
+next moment at which time alone changes the result. The worker takes the actions, stores their results in the record,
+and calls it again at every event. `status` formats the same facts for the API.
 
-The rules are the kubelet's: init containers one after another, sidecars among them kept alive until the
-others have ended, restarts by policy with a growing pause (the first restart is at once, then 10 s doubled up
-to 5 minutes, forgotten after 10 minutes of running), and termination as preStop, SIGTERM, grace, SIGKILL.
+The rules are the kubelet's: init containers one after another, sidecars among them kept alive until the others have
+ended, restarts by policy with a growing back-off (the first restart is at once, then 10 s doubled up to 5 minutes,
+reset after 10 minutes of running), and termination as preStop, SIGTERM, grace, SIGKILL.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class BackOff:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """Why a container has not been started: the reason and the sentence in its status."""
+    """Why a container has not been started: the reason and the message in its status."""
 
     reason: str
     message: str = ""
@@ -51,7 +51,7 @@ class RuntimeState:
 
     blocked: Mapping[str, Waiting] = field(default_factory=dict)
     pod_blocked: Waiting | None = None  # nothing can be started: a volume is missing
-    unhealthy: Mapping[str, str] = field(default_factory=dict)  # container -> the sentence of the failed probe
+    unhealthy: Mapping[str, str] = field(default_factory=dict)  # container -> the message of the failed probe
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,7 +336,7 @@ def _shortens(run: Run, grace: float, now: float) -> bool:
 
 
 def _plan_stops(pod: Obj, record: PodRecord, now: float) -> Decision:
-    """The next step for every container that was told to end."""
+    """The next step for every container that is being stopped."""
     steps = []
     for container in all_containers(pod):
         run = _running(record, container["name"])

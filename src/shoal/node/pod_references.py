@@ -1,8 +1,8 @@
-"""What a pod points at: the ConfigMaps, Secrets and claims it needs, and reading them.
+"""What a pod refers to: the ConfigMaps, Secrets and claims it needs, and reading them.
 
-Pure. `references_of` says which objects to watch for a pod; `Lookup` is the view of those objects that
-`environment` and `contents` read. A reference that leads nowhere raises `ReferenceMissing`, whose sentence ends up
-in the pod's status, unless the manifest called it optional.
+Pure. `references_of` returns which objects to watch for a pod; `Lookup` is the view of those objects that `environment`
+and `contents` read. A reference to nothing raises `ReferenceMissing`, whose message ends up in the pod's status, unless
+the manifest made it optional.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Reference(NamedTuple):
 
 
 class ReferenceMissing(Exception):
-    """Something a pod refers to is missing. The message is the sentence for its status.
+    """Something a pod refers to is missing. The message is the one for its status.
 
     `path` is set where the missing thing is a path of this machine, so that its appearance can be waited for.
     """

@@ -31,7 +31,7 @@ class PodAddresses:
 def pod_status(
     pod: Obj, record: PodRecord, runtime: RuntimeState, addresses: PodAddresses, *, now: float, backoff: BackOff
 ) -> Obj:
-    """The node's part of the pod's status now."""
+    """The node's share of the pod's status now."""
     inits = [_container_status(pod, c, record, runtime, now, backoff) for c in pod_lifecycle.init_containers(pod)]
     mains = [_container_status(pod, c, record, runtime, now, backoff) for c in pod_lifecycle.containers(pod)]
     phase = _phase(pod, record, mains)

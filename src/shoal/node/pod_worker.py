@@ -1,8 +1,8 @@
 """One pod on this node, from the moment it is bound here until nothing of it is left.
 
-A worker is woken by events (the pod changed, a process ended, a probe's verdict, an object appeared, a moment
-was reached) and makes one pass: ask `lifecycle.decide`, take the actions, tell the API once. What it needs to
-go on after a crash is in the record before it acts, so a pass after a restart is an ordinary pass.
+A worker is woken by events (the pod changed, a process ended, a probe's verdict, an object appeared, a moment was
+reached) and makes one pass: call `lifecycle.decide`, take the actions, write to the API once. What it needs to continue
+after a crash is in the record before it acts, so a pass after a restart is an ordinary pass.
 """
 
 from __future__ import annotations
@@ -84,16 +84,16 @@ class PodWorker:
         self._retry_at: float | None = None
         self._references_stale = True
         self._maybe_gone = False
-        self._deleted = False  # the API was told that the pod may go
+        self._deleted = False  # the pod's final deletion was sent
         self._logs_archived = False
-        # back-offs of (container, attempt) that people were told of
+        # back-offs of (container, attempt) that were reported
         self._reported_backoffs: set[tuple[str, int]] = set()
-        # A pod that ended before this agent began has been told about; its record may not even be here any more.
+        # A pod that ended before this agent began was reported then; its record may no longer exist here.
         self._skip_status = record.finished and (pod.get("status") or {}).get("phase") in TERMINAL
         if sandbox is not None:
             self.container_manager.attach_sandbox(sandbox)
 
-    # What others tell the worker
+    # Notifications to the worker
 
     def update(self, pod: Obj) -> None:
         if is_terminating(self.pod) and not is_terminating(pod):
@@ -262,7 +262,7 @@ class PodWorker:
                 self._events.emit(self.pod, "FailedMount", cannot.waiting.message, warning=True)
         else:
             self._blocked[name] = cannot.waiting
-            if cannot.path is None or cannot.waiting != self._last_block:  # else said, and only looked at again
+            if cannot.path is None or cannot.waiting != self._last_block:  # else reported, and only checked again
                 text = f"Error: {cannot.waiting.message}"
                 self._events.emit(self.pod, "Failed", text, container=name, warning=True)
         self._last_block = cannot.waiting
@@ -353,10 +353,10 @@ class PodWorker:
         self._references_stale = True
         self.wake()
 
-    # Telling the API, and the end
+    # Reports to the API; the end
 
     def _apply_api_status(self) -> None:
-        """A verdict somebody else wrote (the node was given up, the pod was evicted) holds here too."""
+        """A verdict of another component (the node was given up, the pod was evicted) holds here too."""
         if self._retry_at is not None and self._config.clock() >= self._retry_at:
             self._references_stale = True
         status = self.pod.get("status") or {}
@@ -386,13 +386,13 @@ class PodWorker:
         return self.record.ip if had_sandbox else ""
 
     def _merged_pod(self) -> Obj:
-        """The pod with the conditions this node told last: a watch may still bring older ones."""
+        """The pod with the conditions this node wrote last: a watch may still bring older ones."""
         published = {c["type"]: c for c in self._publisher.published.get("conditions") or ()}
         seen = {c["type"]: c for c in (self.pod.get("status") or {}).get("conditions") or ()}
         return {**self.pod, "status": {"conditions": list({**seen, **published}.values())}}
 
     async def _finish(self) -> None:
-        """Nothing runs and nothing will: free what the pod held. Its logs stay until the pod goes."""
+        """Nothing runs and nothing will: free what the pod held. Its logs stay until the pod is deleted."""
         await self.container_manager.close()
         self._shared.hosts_files.remove(self.record.uid)
         for name in list(self.record.containers):
@@ -423,7 +423,7 @@ class PodWorker:
         self.folder.remove()
         volumes.remove(self.record.uid)
         self.is_torn_down = True
-        self.wake()  # whoever follows a log of the pod: nothing more will come
+        self.wake()  # for clients that follow a log of the pod: it is complete
 
 
 def _differs(old: Obj, new: Obj) -> bool:

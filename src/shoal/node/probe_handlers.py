@@ -1,7 +1,7 @@
-"""Carrying out what a probe or a lifecycle hook says: run a command, open a connection, ask over HTTP.
+"""Executing what a probe or a lifecycle hook specifies: run a command, open a connection, send an HTTP request.
 
-Everything happens from inside the pod, through its sandbox, so that what is checked is what the pod itself
-would see. An answer is either ok or carries the sentence a person reads in the events.
+Everything happens from inside the pod, through its sandbox, so that what is checked is what the pod itself would
+observe. A result is either ok or carries the message a person reads in the events.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ async def _run_command(sandbox: Sandbox, process: str, argv: tuple[str, ...], ti
     except TimeoutError:
         await execution.kill()
         return ProbeResult(False, f'command "{" ".join(argv)}" timed out after {timeout:g}s')
-    except asyncio.CancelledError:  # nobody asks any more: the container is being stopped
+    except asyncio.CancelledError:  # the caller is cancelled: the container is being stopped
         await execution.kill()
         raise
     return ProbeResult(code == 0, output)

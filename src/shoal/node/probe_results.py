@@ -25,7 +25,7 @@ class ProbeKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ProbeResult:
-    """One probe: whether it succeeded, and in words what came back."""
+    """One probe: whether it succeeded, and its output as text."""
 
     ok: bool
     text: str = ""

@@ -1,7 +1,7 @@
-"""Asking the containers of a pod how they are, as often as the manifest says.
+"""Probing the containers of a pod, as often as the manifest specifies.
 
-One `Prober` per run of a container. It keeps time with the loop's timers (a period is a timer by nature),
-counts answers with `probe_results` and reports every change of a verdict; it decides nothing about restarts.
+One `Prober` per run of a container. It keeps time with the loop's timers (a period is a timer by nature), counts
+results with `probe_results` and reports every change of a verdict; it decides nothing about restarts.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ RunProbe = Callable[[Obj, float], Awaitable[ProbeResult]]
 
 @dataclass(frozen=True, slots=True)
 class ProbeUpdate:
-    """What a kind of probe now says of a container, with the last answer. Told only when it changes."""
+    """The current result of a kind of probe for a container, with the last answer. Sent only when it changes."""
 
     kind: ProbeKind
     ok: bool
@@ -26,7 +26,7 @@ class ProbeUpdate:
 
 
 class Prober:
-    """`on_update` hears changes, `on_failure` hears every failed answer. Both run in the loop, at once."""
+    """`on_update` receives changes, `on_failure` every failed answer. Both run in the loop, at once."""
 
     def __init__(
         self,
@@ -88,7 +88,7 @@ class Prober:
 
 
 async def _until(deadline: float) -> None:
-    """A timer of the loop, nothing more. It may be due in the very turn in which its waiter is told to stop."""
+    """A timer of the loop, nothing more. It may be due in the very turn in which its waiter is cancelled."""
     reached = asyncio.Event()
     timer = asyncio.get_running_loop().call_at(deadline, reached.set)
     try:

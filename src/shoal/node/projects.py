@@ -21,7 +21,7 @@ import msgspec
 from shoal.node.images import SUBMIT_AGAIN_HINT, Images, read_images
 
 FOLDER = "projects"  # of the data folder
-# What chooses the programs and libraries that a command finds; everything else comes from the cluster's environment.
+# What selects the programs and libraries that a command finds; all other variables are the cluster's own.
 VARIABLES = ("PATH", "VIRTUAL_ENV", "CONDA_PREFIX", "CONDA_DEFAULT_ENV", "PYTHONPATH", "LD_LIBRARY_PATH")
 _NAME = re.compile(r"[0-9a-f]{40}")
 

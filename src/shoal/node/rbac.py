@@ -1,7 +1,8 @@
-"""What a node needs in a cluster that runs elsewhere, beyond what the Node authorizer allows every node.
+"""The permissions a node needs in a cluster that runs elsewhere, beyond those the Node authorizer gives every node.
 
-The Node authorizer lets a node register itself, renew its Lease, and read and update what belongs to its own pods. It
-does what kube-proxy does too, and verifies client certificates, for which RBAC has to allow two reads (docs/node.md).
+The Node authorizer permits a node to register itself, renew its Lease, and read and update what belongs to its own
+pods. A node does what kube-proxy does too, and verifies client certificates, for which RBAC has to allow two reads
+(docs/node.md).
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Finding out, after a restart of the agent, what became of the containers on record.
+"""Recovering, after a restart of the agent, the state of the containers on record.
 
-Pure. Three sources are put together: the record (what was meant), the sandbox (what happened), and, where the
-record itself is gone, the pod's status in the API (what was told). A container nobody saw end is reported as
-ended with ContainerStatusUnknown and exit code 137; the restart policy then applies as to any other end.
-Restart counts are the highest any source knows.
+Pure. Three sources are combined: the record (what was meant), the sandbox (what happened), and, where the record itself
+is gone, the pod's status in the API (what was reported). A container whose end was not observed is reported as ended
+with ContainerStatusUnknown and exit code 137; the restart policy then applies as to any other end. Restart counts are
+the highest in any source.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def process_id(container: str, attempt: int) -> str:
 
 
 def recover_from_sandbox(record: PodRecord, processes: Mapping[str, ProcessState]) -> None:
-    """Bring the record up to what the sandbox saw; processes the record has never heard of are taken in."""
+    """Update the record to what the sandbox observed; processes missing in the record are added."""
     for process, state in processes.items():
         container, _, number = process.rpartition(".")
         if not container or not number.isdigit():
@@ -67,7 +67,7 @@ def mark_running_lost(record: PodRecord, now: float, why: str) -> list[str]:
 
 
 def reset_for_new_sandbox(pod: Obj, record: PodRecord) -> None:
-    """The sandbox is gone. Where the pod goes on, its init containers have to prepare the new one."""
+    """The sandbox is gone. Where the pod continues, its init containers have to prepare the new one."""
     record.sandboxed_at = 0.0
     if pod_lifecycle.main_containers_are_over(pod, record) or pod_lifecycle.stop_grace(pod, record) is not None:
         return
@@ -77,7 +77,7 @@ def reset_for_new_sandbox(pod: Obj, record: PodRecord) -> None:
 
 
 def recover_from_status(pod: Obj, record: PodRecord, now: float) -> None:
-    """A pod the API says was running here before, of which this node has no record."""
+    """For a pod that ran here before according to the API, without a record on this node."""
     status = pod.get("status") or {}
     for status_entry in [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]:
         run = _run_from_status(status_entry, now)

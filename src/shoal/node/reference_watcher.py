@@ -79,7 +79,7 @@ class _Watched:
 
 
 class ReferenceWatcher:
-    """`acquire` says what a pod needs and whom to wake; `release` when it needs nothing any more."""
+    """`acquire` sets what a pod needs and the callback that wakes it; `release` drops both."""
 
     def __init__(self, cluster: Cluster, *, watches_claims: bool = True) -> None:
         self._cluster = cluster

@@ -1,8 +1,8 @@
 """Tokens of service accounts, which projected volumes show to the pods that run under them.
 
-Each token is asked for by one pod and is valid for that pod alone, for as long as the volume says. When four fifths
-of its time are over another is asked for, and the file in the volume is replaced. On the embedded cluster the node
-signs tokens itself; elsewhere it requests them from the API server.
+Each token is requested by one pod and is valid for that pod alone, for as long as the volume specifies. When four
+fifths of its time are over another is requested, and the file in the volume is replaced. On the embedded cluster the
+node signs tokens itself; elsewhere it requests them from the API server.
 """
 
 from __future__ import annotations

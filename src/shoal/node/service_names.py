@@ -1,11 +1,11 @@
 """Names and virtual addresses, from Services and EndpointSlices.
 
-Pure. `hosts_file` is what /etc/hosts of one pod says: its own name, and every Service it can reach by every
-form of the name a cluster's DNS would answer. `service_table` is what stands behind each ClusterIP. Programs
-that read /etc/hosts once keep old answers, as they would with DNS.
+Pure. `hosts_file` is the /etc/hosts of one pod: its own name, and every Service it can reach by every form of the name
+a cluster's DNS would answer. `service_table` has the endpoints behind each ClusterIP. Programs that read /etc/hosts
+once keep old answers, as they would with DNS.
 
-An ExternalName Service is a name for another name; a hosts file cannot say that, so it is left out with a
-comment line. Wildcards, SRV and reverse records do not exist here.
+An ExternalName Service is a name for another name; a hosts file cannot express that, so it is left out with a comment
+line. Wildcards, SRV and reverse records do not exist here.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def pod_hosts(pod: Obj, ip: str) -> PodHosts:
 
 
 def peer(pod: Obj, ip: str) -> Peer | None:
-    """None of a pod without a name of its own, and of one that says itself when it is ready: it is found then."""
+    """None for a pod without a name of its own, or with a readiness probe: that one is found once it is ready."""
     spec = pod["spec"]
     if not ip or not spec.get("subdomain") or any(each.get("readinessProbe") for each in spec["containers"]):
         return None
@@ -132,15 +132,15 @@ def hosts_file(pod: PodHosts, services: str) -> str:
 
 
 def service_lines(directory: Directory, namespace: str) -> str:
-    """The part of a hosts file that all pods of a namespace share."""
+    """The lines of a hosts file that all pods of a namespace share."""
     return "".join(f"{line}\n" for service in directory.services for line in _lines(service, directory, namespace))
 
 
 def peer_lines(directory: Directory, peers: Iterable[Peer], namespace: str) -> str:
     """Names of pods of this machine that are about to run and are in no slice yet, for all pods of a namespace.
 
-    A gang starts together, and whoever is first looks for the others. Only the pods' own names: a Service leads to
-    those that are ready.
+    A gang starts together, and the first pod looks for the others. Only the pods' own names: a Service leads to those
+    that are ready.
     """
     headless = {(namespace_of(s), name_of(s)): s for s in directory.services if _is_headless(s)}
     lines: list[str] = []
@@ -155,7 +155,7 @@ def peer_lines(directory: Directory, peers: Iterable[Peer], namespace: str) -> s
 
 
 def undiscovered_peers(directory: Directory, peers: Mapping[str, Peer]) -> dict[str, Peer]:
-    """Those that no slice has told of as ready: from then on the slices alone say whether they are."""
+    """Those that no slice lists as ready yet: from then on the slices alone decide whether they are."""
     services = {(namespace_of(service), name_of(service)): service for service in directory.services}
     discovered: dict[tuple[str, str], set[str]] = {}
     left: dict[str, Peer] = {}
@@ -197,7 +197,7 @@ def _dns_names(service: str, home: str, namespace: str) -> Iterator[str]:
 
 
 def _endpoints(service: Obj, directory: Directory) -> list[tuple[str, str]]:
-    """(address, hostname) of every endpoint that may be told to others, each once, in a steady order."""
+    """(address, hostname) of every endpoint that may be published, each once, in a steady order."""
     include_not_ready = bool((service.get("spec") or {}).get("publishNotReadyAddresses"))
     found = {
         (address, endpoint.get("hostname") or "")
@@ -221,7 +221,7 @@ def _ip_sort_key(address: str) -> tuple[int, ...]:
 
 
 def service_table(directory: Directory) -> Table:
-    """(ClusterIP, port) -> the (address, port)s behind it; TCP only. Nobody behind it: an empty tuple."""
+    """(ClusterIP, port) -> the (address, port)s behind it; TCP only. No endpoints: an empty tuple."""
     table: Table = {}
     for service in directory.services:
         spec = service.get("spec") or {}

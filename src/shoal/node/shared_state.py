@@ -49,7 +49,7 @@ class SharedState:
         projects: Projects | None = None,
         watches_claims: bool = True,
     ) -> None:
-        """`watches_claims` False where the cluster lets a node only get claims and volumes (the Node authorizer)."""
+        """`watches_claims` False where the cluster permits a node only to get claims and volumes (Node authorizer)."""
         self.cluster = cluster
         self.sandboxes = sandboxes
         self.nodes: set[str] = set()  # the names of the agents that share this
@@ -76,7 +76,7 @@ class SharedState:
                 kept, lost = await self.sandboxes.adopt()
                 for sandbox in kept:
                     if sandbox.spec.labels.get(NODE_LABEL) not in self.nodes:
-                        await sandbox.close()  # of a node that is no longer here: nobody else would end it
+                        await sandbox.close()  # of a node that is no longer here: nothing else would end it
                         continue
                     self._of_node(sandbox.spec.labels.get(NODE_LABEL, "")).kept[sandbox.spec.id] = sandbox
                 for gone in lost:
@@ -110,7 +110,7 @@ class SharedState:
 
 
 async def _in_thread(work: Callable[[], None], record: PodRecord) -> None:
-    """In a thread, since it may read or remove many files. Whatever goes wrong in it keeps no pod from ending."""
+    """In a thread, since it may read or remove many files. An error in it keeps no pod from ending."""
     try:
         await asyncio.to_thread(work)
     except Exception:

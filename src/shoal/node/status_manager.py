@@ -1,7 +1,7 @@
-"""Telling the API how a pod is doing: one patch a pass, only what changed, only to the very pod it is about.
+"""Writing a pod's status to the API: one patch a pass, only what changed, only to the very pod it is about.
 
-The patch carries the pod's uid, so that a pod made anew under the same name never receives it, and merges
-conditions by type, so that those other programs wrote stay.
+The patch carries the pod's uid, so that another pod of the same name never receives it, and merges conditions by type,
+so that those other programs wrote stay.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ async def find_bound_pod(cluster: Cluster, key: Key, node: str) -> Obj | None:
 class WriteResult(Enum):
     DONE = auto()
     GONE = auto()  # there seems to be no such pod any more: look
-    RETRY = auto()  # nobody knows, or not now: ask again after `pause`
+    RETRY = auto()  # unknown, or not now: retry after `pause`
 
 
 def status_patch(before: Mapping[str, object], after: Obj) -> Obj:
-    """What has to change for `before` to say what `after` says; empty where it does already."""
+    """The changes that make `before` contain what `after` contains; empty where it does already."""
     changed: Obj = {name: value for name, value in after.items() if before.get(name) != value}
     if "conditions" in changed:
         current = before.get("conditions")
@@ -49,12 +49,12 @@ def status_patch(before: Mapping[str, object], after: Obj) -> Obj:
 
 
 def _condition(old: Obj | None, new: Obj) -> Obj:
-    """A merge keeps what it is not told to remove."""
+    """A merge removes only the fields that are null."""
     return {**{name: None for name in old or {} if name not in new}, **new}
 
 
 class StatusPublisher:
-    """What the API was last told about one pod, and the patience with an API that does not answer."""
+    """The status last written to the API for one pod, and the back-off while the API does not answer."""
 
     def __init__(self, cluster: Cluster, pod: Obj) -> None:
         self._cluster = cluster

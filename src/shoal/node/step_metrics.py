@@ -79,7 +79,7 @@ def _records(log: Path) -> Iterator[bytes]:
 
 
 def _block(path: Path, offset: int) -> list[bytes]:
-    """The lines that begin in a block, so that of adjacent blocks each line comes once."""
+    """The lines that begin in a block, so that adjacent blocks yield each line once."""
     with path.open("rb") as file:
         file.seek(max(offset - 1, 0))
         if offset and file.read(1) != b"\n":

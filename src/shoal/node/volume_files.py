@@ -1,7 +1,7 @@
-"""What the files of configMap, secret, downwardAPI and projected volumes hold.
+"""The contents of configMap, secret, downwardAPI and projected volumes.
 
-Pure: a volume and the objects it refers to go in, a table of relative path -> `File` comes out, for
-`atomic_files` to put on disk. A missing reference raises `ReferenceMissing` unless it is optional.
+Pure: takes a volume and the objects it refers to, and returns a table of relative path -> `File`, for `atomic_files` to
+put on disk. A missing reference raises `ReferenceMissing` unless it is optional.
 """
 
 from __future__ import annotations

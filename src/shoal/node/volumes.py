@@ -1,12 +1,12 @@
 """Volumes: from the manifest to folders on this machine, and from those to the mounts of a container.
 
-`prepare` makes every volume of a pod exist and says where; it may be called again at any time (after a crash,
-when a ConfigMap changed) and then only brings the files up to date. `mounts_for` is what one container sees.
-Whatever cannot be had yet raises `ReferenceMissing` with the sentence for the pod's events and status; the pod goes on
-when the missing object appears.
+`prepare` makes every volume of a pod exist and returns where; it may be called again at any time (after a crash, when a
+ConfigMap changed) and then only brings the files up to date. `mounts_for` is what one container sees. Whatever cannot
+be had yet raises `ReferenceMissing` with the message for the pod's events and status; the pod continues when the
+missing object appears.
 
-A memory-backed emptyDir that one container mounts is a tmpfs of its own with the size limit enforced; it goes
-with that container's process. One that containers share, or mount in part, is a folder on /dev/shm inside one that
+A memory-backed emptyDir that one container mounts is a tmpfs of its own with the size limit enforced; it is removed
+with that container's process. One that containers share, or mount by a subPath, is a folder on /dev/shm inside one that
 only this user may enter; only the machine limits its size. The size limit of a disk-backed emptyDir is not enforced.
 """
 
@@ -42,7 +42,7 @@ class PreparedVolume:
     path: Path | None
     size_bytes: int | None = None
     read_only: bool = False
-    may_create: bool = True  # parts of it that are missing
+    may_create: bool = True  # missing paths below it
 
 
 def prepare(pod: Obj, folder: PodFolder, env_context: EnvContext) -> dict[str, PreparedVolume]:
@@ -110,12 +110,12 @@ def _empty_dir(pod: Obj, volume: Obj, place: Path) -> PreparedVolume:
         if SHARED_MEMORY.is_dir() and os.access(SHARED_MEMORY, os.W_OK):
             place = _private_folder(_shared_memory_of(uid_of(pod))) / volume["name"]
     place.mkdir(parents=True, exist_ok=True)
-    place.chmod(0o777)  # as a kubelet makes it: containers may run as anybody
+    place.chmod(0o777)  # as a kubelet makes it: containers may run as any user
     return PreparedVolume(place)
 
 
 def _private_folder(path: Path) -> Path:
-    """A folder that only this user may enter, in a place where everybody may create files."""
+    """A folder that only this user may enter, in a place where all users may create files."""
     with suppress(FileExistsError):
         path.mkdir(mode=0o700)
     try:
@@ -250,8 +250,8 @@ def _sub_path(volume_mount: Obj, variables: Mapping[str, str]) -> str:
 
 
 def _check_sub_path(volume: Path, sub_path: str, *, make: bool) -> None:
-    """Make the part of a volume where it is missing. The sandbox resolves it again when it mounts it: the pod may
-    change its volumes at any time."""
+    """Make a path within a volume where it is missing.
+    The sandbox resolves it again when it mounts it: the pod may change its volumes at any time."""
     if PurePosixPath(sub_path).is_absolute() or ".." in PurePosixPath(sub_path).parts:
         raise ReferenceMissing(f"subPath {sub_path} must stay inside its volume")
     try:

@@ -1,1 +1,1 @@
-"""The operator: watches jobs of every language, lets the engine decide and writes the difference."""
+"""The operator: watches jobs of every dialect, calls the engine and writes the difference."""

@@ -1,14 +1,14 @@
-"""Running jobs: one loop per job language between the cluster and the engine.
+"""Running jobs: one loop per dialect between the cluster and the engine.
 
-    loop.py       the story of one pass
-    known.py      what this process remembers of a job between passes
-    children.py   copies of pods and anchors, found by the job they belong to
-    executing.py  what the engine asks for, carried out
-    taking.py     orphans that a new job selects
-    telling.py    Events and history
-    installing.py definitions and admission, before the first job
+    reconciler.py       the steps of one pass
+    job_cache.py        what this process keeps of a job between passes
+    owned_informers.py  copies of pods and run owners, found by the job they belong to
+    write_executor.py   applies the writes that the engine returns
+    orphan_adoption.py  orphans that a new job selects
+    job_events.py       Events and history
+    setup.py            definitions and admission, before the first job
 
-`prepare` and `job_reconcilers` are what a cluster of our own needs to run jobs of every language.
+`prepare` and `job_reconcilers` are what the embedded cluster needs to run jobs of every dialect.
 """
 
 from __future__ import annotations

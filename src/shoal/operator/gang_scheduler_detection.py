@@ -1,8 +1,8 @@
-"""Which gang scheduler a cluster has, and which of them gangs are handed to: asked once, at the start, by what the
-cluster serves.
+"""Which gang schedulers a cluster has, and which of them gangs are handed to: decided once, at the start.
 
-Volcano is told by its NodeInfo API, because Shoal brings PodGroups and Queues of Volcano's itself where nobody else
-did. For all others their own API group is the sign; whether the scheduler behind it runs, the cluster does not say.
+The evidence is what the cluster serves. Volcano is identified by its NodeInfo API, because Shoal brings PodGroups and
+Queues of Volcano's itself where no other program did. For all others their own API group is the sign; whether the
+scheduler behind it runs, the cluster does not report.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _TITLES = {
 
 @dataclass(frozen=True, slots=True)
 class ChosenBackend:
-    """Whom gangs are handed to, and the sentence that says why."""
+    """The backend gangs are handed to, and the message with the reason."""
 
     backend: Backend
     why: str
@@ -93,7 +93,7 @@ def _backend(name: str, api_version: str, scheduler: str) -> Backend:
 async def with_gang_scheduler(
     cluster: DiscoveryCluster, dialects: Mapping[str, Dialect], choice: str = AUTO, *, scheduler: str = ""
 ) -> Mapping[str, Dialect]:
-    """The languages, those with gangs as whoever places these wants it. Nobody is asked where none has any."""
+    """The dialects, with gangs in the form the detected scheduler expects. No detection where no dialect has gangs."""
     if not any(has_gangs(dialect) for dialect in dialects.values()):
         return dialects
     chosen = await choose(cluster, choice, scheduler=scheduler)

@@ -1,8 +1,8 @@
-"""What the history log may show of an object: its whole past, but not what somebody wrote into it as a secret.
+"""Redaction for the history log: an object's whole past, without the secrets that users wrote into it.
 
-Passwords belong into Secrets, which nobody here reads; people write them into the environment of a container all the
-same, and logs travel further than objects. So values of variables are covered, and so is the copy of the manifest that
-kubectl leaves in an annotation.
+Passwords belong into Secrets, which the operator does not read; users write them into the environment of a container
+all the same, and logs travel further than objects. So values of variables are masked, and so is the copy of the
+manifest that kubectl leaves in an annotation.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def _redact_value(key: str, value: Any) -> Any:
 
 
 def _variables(written: Any) -> Any:
-    """Names of fields may stand in any case in a template, and somebody may have written a map for a list."""
+    """A template may write field names in any case, and may hold a map where a list belongs."""
     if isinstance(written, list):
         return [_variable(entry) for entry in written]
     return dict.fromkeys(written, REDACTED) if isinstance(written, dict) else written and REDACTED

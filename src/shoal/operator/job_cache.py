@@ -1,7 +1,8 @@
-"""What this process remembers of a job between passes: more than the copies show, less than a crash may cost.
+"""What this process keeps of a job between passes: more than the informers have, less than a crash may cost.
 
-The newest version of the manifest (a write's answer may be ahead of the watch), the last ledger, the receipts the
-engine has not heard of, and pauses after refusals. All of it can be lost: a restart reads the stored ledger and looks.
+It holds the newest version of the manifest (a write's response may be ahead of the watch), the last job state, the
+receipts that the engine has not processed, and backoffs after rejections. All of it can be lost: a restart reads the
+stored job state and observes the cluster.
 """
 
 from __future__ import annotations
@@ -39,14 +40,14 @@ AnyReceipt = TypeVar("AnyReceipt", bound=WriteResult)
 
 
 class CreateBackoff:
-    """What was refused waits a growing while before it is asked for again, also by the attempts that follow: a task
-    that may be retried for ever must not ask without end. Others go on meanwhile, but for those of a role that was
-    refused as a whole: they wait together."""
+    """Growing backoff of rejected creates, also for the attempts that follow.
+    A task with unlimited retries must not send requests without end. Other creates continue, except those of a role
+    that was rejected as a whole: they wait together."""
 
     def __init__(self, rng: random.Random) -> None:
         self._chance = rng
         self._refused: dict[Target | str, tuple[int, datetime]] = {}  # by task, or by the name of a role
-        self.barred: dict[str, Target] = {}  # roles known to be refused task by task, and whom it met first
+        self.barred: dict[str, Target] = {}  # roles known to be rejected task by task, and the first target
 
     def allow(self, create: Create, state: JobState, now: datetime) -> bool:
         first = self.barred.get(create.target.role) if isinstance(create.target, TaskRef) else None
@@ -99,11 +100,11 @@ class JobCacheEntry:
     state: JobState  # the last ledger computed
     stored: JobState  # the last ledger known to be stored
     backoff: CreateBackoff
-    own_version: str = ""  # the version that our last write made: when a watch tells of it, it is no news
+    own_version: str = ""  # the version that our last write made: its watch event is not a change
     write_pending: bool = False  # a write is under way
-    stale: bool = False  # a copy came meanwhile: whether it is that write's, its answer will tell
-    write_results: tuple[WriteResult, ...] = ()  # not yet heard by the engine
-    unobserved_creates: tuple[Created, ...] = ()  # heard, and not yet part of a stored ledger
+    stale: bool = False  # an event arrived during the write, whose response shows if it is its own
+    write_results: tuple[WriteResult, ...] = ()  # not yet seen by the engine
+    unobserved_creates: tuple[Created, ...] = ()  # processed, and not yet in a stored job state
     deleted_uids: frozenset[str] = frozenset()  # uids the cluster has no more, while a copy still shows them
     parsed: tuple[object, Job | None] | None = None  # what the job was read from, and the job
     state_unreadable: bool = False  # a ledger write failed: look at the stored one before anything else
@@ -112,7 +113,7 @@ class JobCacheEntry:
     timer: Timer | None = None
     reported_phase: str = ""  # the state it is counted under
     vanished_uids: frozenset[str] = frozenset()  # uids of bodies that have gone since the last pass
-    # those of them that the pass under way hears of; others may go meanwhile
+    # those of them the current pass processes; others may vanish during it
     reported_vanished: frozenset[str] = frozenset()
     reported_gates: frozenset[tuple[str, str]] = frozenset()  # reasons and topics of shut doors with an Event
 
@@ -139,7 +140,7 @@ class JobCacheEntry:
         return tuple(Gone(target, uid) for target, uid in made if uid in self.vanished_uids)
 
     def gate_messages(self, doors: Iterable[GateStatus]) -> tuple[Notification, ...]:
-        """Doors that are shut since the last pass, where people should hear of it."""
+        """Notifications about gates that closed since the last pass, where users should see them."""
         shut = {
             (gate_status.reason, gate_status.topic or gate_status.message): gate_status.message
             for gate_status in doors
@@ -184,9 +185,9 @@ def job_inputs(manifest: Obj) -> object:
 def unrecorded_results(
     write_results: tuple[AnyReceipt, ...], before: JobState, stored: JobState
 ) -> tuple[AnyReceipt, ...]:
-    """Of what happened to the bodies of one ledger, that which the stored one, perhaps a step ahead, has yet to hear.
+    """The receipts for the pods of one job state that the stored one, perhaps a step ahead, does not include yet.
 
-    A ledger of few words has no numbers of attempts; that a body is settled it says always.
+    A compact job state has no attempt numbers; that a pod is settled it always records.
     """
     return tuple(
         told
@@ -207,8 +208,8 @@ def _is_same_attempt(target: Target, before: JobState, after: JobState) -> bool:
 
 
 def with_unobserved_creates(stored: JobState, entry: JobState) -> JobState:
-    """A stored ledger with the bodies that were created in this life and that no copy has shown yet: a compact ledger
-    cannot tell them from bodies that vanished."""
+    """A stored job state, plus the pods that this process created and no informer has shown yet.
+    A compact job state cannot distinguish them from pods that vanished."""
     if stored.run.number != entry.run.number:
         return stored
     changed: dict[str, dict[int, TaskState]] = {}
@@ -217,7 +218,7 @@ def with_unobserved_creates(stored: JobState, entry: JobState) -> JobState:
         for was in role.tasks:
             task = stored.task(TaskRef(role.name, was.index)) if was.stage is Stage.REQUESTED else was
             if task is None and not was.instance:
-                unlisted.setdefault(role.name, []).append(was)  # of living tasks this ledger says nothing
+                unlisted.setdefault(role.name, []).append(was)  # this job state lists no living tasks
             elif was.uid in stored.settled:
                 continue
             elif task is not None and task.stage is Stage.WAITING and _is_same_pod(was, task):

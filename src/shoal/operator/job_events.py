@@ -1,7 +1,7 @@
-"""What people hear of a job besides its status: Events, and the history of what its ledger is about to forget.
+"""Emits a job's Events, and the history of what its job state is about to drop.
 
-Events are a help, so they wait in a queue of their own and are dropped when the cluster does not take them. History
-is told before the ledger forgets, at least once: it is written at the moment it is asked for.
+Events are best effort: they wait in a queue of their own and are dropped when the cluster does not accept them. History
+is emitted before the job state drops it, at least once: it is written at the moment it is requested.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from shoal.operator.messages import CATALOG
 from shoal.operator.write_executor import WriteResults
 
 MAX_QUEUE = 10_000
-# One each per job or task, and no news to anybody: that a run succeeded, and why, is told when it begins to end.
+# One each per job or task, and redundant: that a run succeeded, and why, is reported when it begins to end.
 _SHOWN_BY_STATUS = frozenset({"Started", "Running", "TaskSucceeded", "Succeeded"})
 
 history = logging.getLogger("shoal.history")
@@ -37,7 +37,7 @@ History = Callable[[Snapshot], None]
 
 
 def log_snapshot(snapshot: Snapshot) -> None:
-    """One record of the history logger per snapshot; the program decides where it goes."""
+    """One record of the history logger per snapshot; the program configures where it is written."""
     whole = msgspec.json.encode(snapshot.object).decode()
     history.info("%s: %s: ObjectSnapshot: %s", snapshot.about, snapshot.trigger, whole)
 
@@ -81,4 +81,4 @@ class EventEmitter:
                 about, severity, notification.reason, CATALOG.text(message), annotations={MESSAGE: encoded(message)}
             )
         except (ApiError, OutcomeUnknown, OSError):
-            return  # the status says it too
+            return  # the status has it too

@@ -37,7 +37,7 @@ async def served(cluster: DiscoveryCluster, dialect: Dialect) -> Dialect:
 
 
 async def _ensure_beside(cluster: DiscoveryCluster, dialect: Dialect, definition: Obj) -> None:
-    """A kind that comes with the language: without it no job of the language would ever be looked at."""
+    """Install a kind that ships with the dialect: without it no job of the dialect would be reconciled."""
     try:
         standing = await apply_crd(cluster, with_install_labels(definition))
     except ApiError as refused:

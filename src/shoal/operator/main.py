@@ -70,8 +70,8 @@ async def _work(options: OperatorOptions, connection: ConnectionConfig) -> None:
 def _opened(
     options: OperatorOptions, connection: ConnectionConfig, metrics: Metrics
 ) -> AbstractAsyncContextManager[KubernetesCluster]:
-    """Of pods and jobs nobody reads who wrote what, of ConfigMaps nobody here reads the content, and of what is
-    answered about pods and ConfigMaps nobody reads more than the metadata."""
+    """Open the cluster with field decoders: managedFields of pods and jobs and contents of ConfigMaps are not read.
+    Of responses about pods and ConfigMaps only the metadata is read."""
     jobs = dict.fromkeys((load(name).kind for name in options.dialects), WithoutManagedFields)
     shapes = {POD: WithoutManagedFields, CONFIG_MAP: MetadataOnly, **jobs}
     answers = {POD: MetadataOnly, CONFIG_MAP: MetadataOnly, **jobs}

@@ -49,7 +49,7 @@ class OperatorConfig:
     job_class: str = ""  # '': jobs without a class
     shards: int = 1
     settings: Mapping[str, Any] = field(default_factory=dict)  # of dialects, by name
-    gang_scheduler: str = gang_scheduler_detection.AUTO  # whom gangs are handed to
+    gang_scheduler: str = gang_scheduler_detection.AUTO  # scheduler for gangs
     scheduler_name: str = ""  # of pods in gangs; '': as that scheduler is usually called
 
     @property
@@ -83,7 +83,7 @@ class Operator:
         side_task: SideTask | None = None,
         silence: Callable[[], str] = lambda: "",
     ) -> None:
-        """`outage` says why the cluster is not heard of, in a sentence; '' while it is."""
+        """`outage` returns why the cluster does not respond, as a message; '' while it does."""
         self._cluster = cluster
         self._duties = config
         self._identity = identity
@@ -95,7 +95,7 @@ class Operator:
         self._shards: list[Shard] = []
 
     async def prepare(self) -> None:
-        """Everything that may be refused for good: raises NotFit, Unserved or ConnectionError with a sentence."""
+        """Every check that may fail for good: raises NotFit, Unserved or ConnectionError with a message."""
         await self._cluster.require_unserved()
         config = self._duties
         spoken = await gang_scheduler_detection.with_gang_scheduler(

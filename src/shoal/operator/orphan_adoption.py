@@ -24,7 +24,7 @@ async def adopt_orphans(cluster: Cluster, dialect: Dialect, manifest: Obj) -> in
     for pod in (await cluster.list(POD, namespace_of(manifest), labels=labels)).items:
         key, patch = key_of(pod), dialect.adopt_patch(pod, manifest)
         if patch is None:
-            taken += [version_of(pod)] if is_controlled_by(pod, manifest) else []  # somebody was faster
+            taken += [version_of(pod)] if is_controlled_by(pod, manifest) else []  # already adopted
             continue
         try:
             now = await cluster.patch(POD, key.name, key.namespace, patch=patch, patch_type=PatchType.STRATEGIC)

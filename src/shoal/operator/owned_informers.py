@@ -1,8 +1,8 @@
-"""Local copies of what jobs own, found by the job they belong to.
+"""Informers for what jobs own, indexed by the job an object belongs to.
 
-An object says itself whose it is (the dialect reads that); where its name stands in the way of a job that does not own
-it, the job asks to be told when it moves. Copies are trimmed to what the engine reads, because a decoded pod costs
-several times its JSON; the whole object is kept as bytes where its last words are history.
+The dialect reads the owner from the object itself; where an object's name blocks a job that does not own it, the job
+registers to be woken when it changes. Copies are trimmed to what the engine reads, because a decoded pod costs several
+times its JSON; the whole object is kept as bytes where its final state is history.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _STATUS = (
     "phase", "reason", "message", "podIP", "hostIP", "conditions", "initContainerStatuses", "containerStatuses",
 )  # fmt: skip
 _CONTAINER = ("name", "state", "lastState", "restartCount")
-# Beside the trimmed parts of a copy: the whole object as JSON, whose it is, what it is to the engine, and whether the
+# Besides the trimmed fields of a copy: the whole object as JSON, its owner, what it is to the engine, and whether the
 # cluster took its deletion since.
 _WHOLE, _OWNER, OBSERVED_POD, _DELETING = "whole", "owner", "body", "doomed"
 
@@ -70,7 +70,7 @@ class OwnedInformer:
         )
 
     def of(self, job: Key) -> Iterator[Obj]:
-        """What belongs to the job of that name, and what stands in its way."""
+        """What belongs to the job of that name, and what blocks one of its names."""
         objects = self.reflector.objects
         for key in self._of.get(job, ()):
             yield objects[key]
@@ -92,7 +92,7 @@ class OwnedInformer:
         return key is not None and _DELETING in self.reflector.objects[key]
 
     def await_end(self, key: Key, job: Key) -> bool:
-        """Count an object of somebody else among what the job looks at, until it goes; whether there is one."""
+        """Index another owner's object under this job until it is deleted; returns whether it exists."""
         if key not in self.reflector.objects:
             return False
         self._awaited[key] = job

@@ -1,8 +1,8 @@
-"""What the operator may do, and why: every right it is given, one verb each.
+"""What the operator may do, and why: every right it is granted, one verb each.
 
-The roles that `shoal install` makes are these rights and nothing else; the operator asks for the same list when it
-starts, so that a missing one is a sentence instead of a surprise. Nothing here starts shells in pods or touches nodes;
-Secrets are touched for languages alone that keep a key of the job's own in one, and where plugin ssh is on.
+The roles that `shoal install` creates are these rights and nothing else; the operator checks the same list when it
+starts, so that a missing one is a message instead of a surprise. Nothing here starts shells in pods or touches nodes;
+Secrets are touched only for dialects that keep a key of the job's own in one, and where plugin ssh is on.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MUTATING = Kind(
 
 
 def job_rights(dialects: Iterable[Dialect]) -> list[Permission]:
-    """Where jobs live: in all namespaces, or in the one that is served. Each once, whoever needs it."""
+    """Rights where jobs live: in all namespaces, or in the one that is served. Each once, even if needed twice."""
     found = [right for dialect in dialects for right in _dialect_rights(dialect)]
     return list(dict.fromkeys(found))
 
@@ -77,7 +77,7 @@ def _owned_object_rights(dialect: Dialect) -> list[Permission]:
 
 
 def group_rights(dialect: Dialect) -> list[Permission]:
-    """On the objects that stand for gangs; part of what the language needs."""
+    """Rights on the objects that represent gangs; included in what the dialect needs."""
     return _on_groups(dialect.owned_objects) if dialect.owned_objects is not None else []
 
 
@@ -113,7 +113,7 @@ def secret_rights(secret: str) -> list[Permission]:
 
 
 def webhook_rights(configuration: str) -> list[Permission]:
-    """In the cluster: to tell the API server whom to trust."""
+    """Cluster-wide rights: to set which certificate the API server trusts."""
     why = "to tell the API server whom to trust"
     verbs = (*INFORMER_VERBS, "patch")
     return [right for kind in (VALIDATING, MUTATING) for right in permissions_on(kind, verbs, why, (configuration,))]

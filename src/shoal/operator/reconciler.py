@@ -1,11 +1,12 @@
-"""The loop that runs every job of one language.
+"""The reconciler: the loop that runs every job of one dialect.
 
-Copies of the jobs and of what they own are kept by watches; every change wakes the job it belongs to, one pass at a
-time per job, what arrives meanwhile folded into one more. A pass asks the engine and carries out its answer in the
-order that makes a crash harmless: history, the ledger in one conditional write, the writes, the report, Events.
+Informers keep copies of the jobs and of what they own; every change wakes the job it belongs to. Each job has one pass
+at a time, and changes that arrive during a pass are coalesced into one more. A pass calls the engine and executes its
+step in the order that makes a crash harmless: history, the job state in one conditional write, the writes, the report,
+Events.
 
-The last ledger of this process counts, not a copy that may be stale; after a write that failed or got lost, what is
-stored counts. Receipts of a step reach the very next pass, and stay until a stored ledger holds what they say.
+The last job state of this process counts, not a copy that may be stale; after a write that failed or got lost, the
+stored one counts. Receipts of a step reach the very next pass, and are kept until a stored job state includes them.
 """
 
 from __future__ import annotations
@@ -194,7 +195,7 @@ class JobReconciler:
     # What wakes a job
 
     def _trimmed(self, event: WatchEvent) -> Obj:
-        """Of somebody else's job only that it is there."""
+        """Of a job that another operator serves, keep only its identity."""
         job = event.object
         if self._serves(key_of(job)):
             return without_managed_fields(job)
@@ -246,7 +247,7 @@ class JobReconciler:
             await self._pass(key)
 
     async def _job_deleted(self, key: Key) -> None:
-        """A job that left the selection may merely be somebody else's now: only a live look tells."""
+        """A job that left the selection may be served by another operator now: only a live read shows it."""
         for job in [job for job in self._out_of_sight if key_of(job) == key]:
             found = await find(self._cluster, self._kind, key.name, key.namespace)
             self._out_of_sight.remove(job)
@@ -263,7 +264,7 @@ class JobReconciler:
             await self._executor.discard(commands)
 
     async def _free_left_behind(self, key: Key) -> None:
-        """Pods of a job that has gone: nobody counts them any more, so nothing may hold them."""
+        """Release the pods of a deleted job: they are not counted any more, so no finalizer may hold them."""
         job = self._jobs.objects.get(key)
         for pod in list(self._pods.of(key)):
             owner = self._dialect.owner(pod)
@@ -317,7 +318,7 @@ class JobReconciler:
     # 1. Recalling
 
     async def _recall(self, key: Key) -> JobCacheEntry | None:
-        """The job under that key as far as we know it; None where it is gone, or nobody can read it."""
+        """The job under that key as far as it is known; None where it is deleted, or cannot be read."""
         seen, entry = self._jobs.objects.get(key), self._known.get(key)
         if entry is not None and (seen is None or uid_of(seen) != entry.uid):
             entry.set_timer(None)
@@ -469,9 +470,9 @@ class JobReconciler:
             self._history(snapshot)
 
     async def _store(self, entry: JobCacheEntry, job: Job, step: Step, now: datetime) -> None:
-        """The ledger, in one write that fails if anybody changed the job meanwhile. Some news may wait a moment.
+        """Store the job state, in one write that fails if the job has changed. Some changes may wait a moment.
 
-        The job is counted first: who reads of its end finds it among the ended ones.
+        The job is counted first, so that a client that reads of its end finds it among the ended ones.
         """
         self._count(entry, phase_label(step.state))
         memory = job.policies.pod_policy.memory
@@ -491,7 +492,7 @@ class JobReconciler:
         )
 
     async def _give_up(self, key: Key, entry: JobCacheEntry, job: Job, refused: ApiError, now: datetime) -> None:
-        """The server does not store a state of this size, today or after a pause: the job ends, and says why."""
+        """The server does not store a state of this size, now or after a pause: the job ends with that reason."""
         outcome = job.policies.completion.too_large
         state = give_up(entry.state, outcome, now)
         await self._write_state(entry, job, state)
@@ -499,7 +500,7 @@ class JobReconciler:
         self._count(entry, phase_label(state))
         message = Message("StateTooLarge", {"text": outcome.text, "cause": refused.message})
         self._teller.emit(entry.manifest, (Notification("", message, warning=True),))
-        self._work.add(key)  # its objects go, and the status says so
+        self._work.add(key)  # its objects are deleted, its status set
 
     def _count(self, entry: JobCacheEntry, reported_phase: str) -> None:
         self._metrics.count_state_change(self._kind, entry.reported_phase, reported_phase)
@@ -529,8 +530,9 @@ class JobReconciler:
         entry.unwritten_since, entry.unobserved_creates, entry.state_unreadable = None, (), False
 
     async def _patch_job(self, entry: JobCacheEntry, patch: Obj | list[Obj], form: PatchType, subresource: str) -> Obj:
-        """The job as the write leaves it. What a watch tells of the write is no news, even if it comes before the
-        answer; what the write met that we did not know is."""
+        """The job as the write leaves it.
+        The write's own watch event is no change, even if it precedes the response; what the write found and this
+        process had not seen is one."""
         key = key_of(entry.manifest)
         self._metrics.count_write(self._kind, "patch")
         entry.write_pending = True
@@ -578,8 +580,8 @@ class JobReconciler:
         return any(copies.name_of(uid) is not None for copies in (self._pods, self._run_owners, self._owned))
 
     async def _report(self, entry: JobCacheEntry, job: Job, observed: Observed, now: datetime) -> datetime | None:
-        """The projection, where it is not the ledger; written only where it differs from what stands there. Returns
-        when it changes by time alone."""
+        """Write the status where it is not the job state itself, and only if it differs from the stored one.
+        Returns when it changes by time alone."""
         manifest = entry.manifest
         report = self._dialect.report(job, entry.state, observed, manifest, now)
         operations: list[Obj] = []
@@ -599,7 +601,7 @@ class JobReconciler:
         entry.observe(await self._patch_job(entry, patch, form, subresource))
 
     def _emit_messages(self, entry: JobCacheEntry, notifications: tuple[Notification, ...]) -> None:
-        """What a ledger says that is not stored yet is not said either."""
+        """Emit Events, but not about a job state that is not stored yet."""
         entry.pending_messages += notifications
         if entry.unwritten_since is None:
             self._teller.emit(entry.manifest, entry.pending_messages)
@@ -645,12 +647,12 @@ def _serves_all(_: Key) -> bool:
 
 
 def _is_starting(state: JobState) -> bool:
-    """Whether a task has no address yet; where all have one, others may wait to hear of it."""
+    """Whether a task has no address yet; once all have one, persisting the state may wait."""
     return any(task.outcome is None and not task.attempt.ip for role in state.roles for task in role.tasks)
 
 
 def _is_pod_missing(state: JobState, observed: Observed) -> bool:
-    """Whether a body the ledger counts on is leaving or absent without anybody having decided so."""
+    """Whether a pod the job state relies on is leaving or absent without a decision of the operator."""
     there = {observed_pod.uid: observed_pod.leaving for observed_pod in observed.pods}
     return any(
         there.get(task.uid, True)

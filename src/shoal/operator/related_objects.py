@@ -37,12 +37,12 @@ MANAGER = "shoal"
 
 
 class NameConflict(OutcomeUnknown):
-    """Somebody else's object stands under the name of one of ours."""
+    """An object of another owner has the name of one of ours."""
 
 
 @dataclass(frozen=True, slots=True)
 class RelatedObjects:
-    """What one job has of all this, as the engine hears of it."""
+    """The related objects of one job, as the engine observes them."""
 
     groups: Mapping[str, ObservedGroup] = field(default_factory=dict)
     owned_objects: Mapping[OwnedObjectRef, ObservedObject] = field(default_factory=dict)
@@ -115,7 +115,7 @@ class OwnedInformers:
         return list(copies.of(job)) if copies is not None else []
 
     def await_end(self, kind: Kind, key: Key, job: Key) -> None:
-        """Wake the job when an object of somebody else goes, where the copies show it."""
+        """Wake the job when another owner's object is deleted, where the informers show it."""
         if kind in self._children:
             self._children[kind].await_end(key, job)
 
@@ -199,7 +199,7 @@ class OwnedWriter:
         if found is None:
             found = await self._create(manifest, apply, kind, where)
         if found is None or self._leaves(found, manifest):
-            return  # made, or about to go: the watch tells when its name is free
+            return  # created, or leaving: a watch event shows when the name is free
         if owned.observe_child(found, manifest) is None:
             self._copies.await_end(kind, where, key_of(manifest))
             raise NameConflict(
@@ -212,12 +212,12 @@ class OwnedWriter:
         await self._counted(kind, "patch", self._cluster.patch(kind, name, where.namespace, patch=patch))
 
     def _leaves(self, found: Obj, manifest: Obj) -> bool:
-        """Whether it is about to go and belongs to this job or an older one of its name, which hears of its end."""
+        """Whether it is being deleted and belongs to this job or an older one of its name, which its end wakes."""
         owner = self._dialect.owner(found)
         return is_terminating(found) and owner is not None and owner.key == key_of(manifest)
 
     async def _create(self, manifest: Obj, apply: Apply, kind: Kind, where: Key) -> Obj | None:
-        """None where it was made; else what stands there already, which our copies do not show yet."""
+        """None where it was created; else the object that exists already, which our informers do not show yet."""
         assert self._dialect.owned_objects is not None
         made = self._dialect.owned_objects.build_object(manifest, apply, True)
         if isinstance(apply.target, GroupRef):
@@ -238,9 +238,9 @@ class OwnedWriter:
             owned.cluster_lookups.complete(made, await self._cluster_objects(owned.cluster_lookups.references(made)))
 
     async def make_pod_fitter(self, manifest: Obj, roles: Collection[str]) -> Callable[[Obj, str], None] | None:
-        """What fits pods of these roles to what their groups were granted; None where they are made as they are.
+        """What adapts pods of these roles to what their groups were granted; None where they need no change.
 
-        Asked of the cluster itself: copies keep no more of a group than how it stands.
+        Read from the cluster itself: informers keep no more of a group than its status.
         """
         owned = self._dialect.owned_objects
         if owned is None or owned.cluster_lookups is None or owned.gangs is None:
@@ -256,7 +256,7 @@ class OwnedWriter:
         return lambda pod, role: looks.apply_to_pod(pod, role, granted[role], seen)
 
     async def acknowledge_pods(self, manifest: Obj, *, are_up: bool, now: str) -> None:
-        """Tell the scheduler of gangs what it wants to hear of their pods, where it does not know yet."""
+        """Write what the gang scheduler expects about the pods into their groups' status, where it is missing."""
         owned = self._dialect.owned_objects
         if owned is None or owned.acknowledge_pods is None:
             return

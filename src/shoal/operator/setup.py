@@ -1,7 +1,7 @@
-"""Before the first job: the definition of its kind in the cluster, and its language's say in admission.
+"""Before the first job: install the definition of its kind, and register its dialect's admission.
 
-On a cluster of our own admission is a function in the same process; elsewhere it is a webhook's work, and what slips
-through is told by the loop when it reads the job.
+In the embedded cluster admission is a function in the same process; elsewhere a webhook does it, and what it misses is
+reported by the reconciler when it reads the job.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ async def _established(cluster: Cluster, name: str) -> None:
 
 
 def admit(machinery: Machinery, dialects: Iterable[Dialect]) -> None:
-    """Let each language refuse what it cannot run, at the moment somebody writes it."""
+    """Register each dialect's admission, which rejects what it cannot run at the moment it is written."""
     for dialect in dialects:
         judge = partial(_validate, machinery, dialect)
         machinery.admissions[dialect.kind.resource] = Admission(dialect.default, judge, dialect.warn)
 
 
 def _validate(machinery: Machinery, dialect: Dialect, new: Obj, old: Obj | None) -> list[Cause]:
-    """What the language says of the manifest and, of a new one, among what else there is."""
+    """The dialect's errors in the manifest and, for a new one, in relation to the other objects."""
 
     def lookup(kind: Kind) -> list[Obj]:
         if kind not in machinery.kinds():

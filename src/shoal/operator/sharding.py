@@ -1,7 +1,7 @@
-"""Jobs shared out over several replicas: by a hash of their namespace and name, each shard led by a Lease of its own.
+"""Jobs sharded over several replicas by a hash of namespace and name, each shard led by a Lease of its own.
 
-The hash is the same in every process and every version. Replicas begin with different shards and let others go first
-for every one they already have or would rather have, so that shards spread without anybody arranging it.
+The hash is the same in every process and every version. Replicas begin with different shards and delay their claim for
+every one they already have or would prefer to have, so that shards spread without a coordinator.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def served_by(shard: int, shards: int) -> Callable[[Key], bool] | None:
 
 
 class AcquisitionDelay:
-    """How long this replica lets others go first, by what it has and what it would like."""
+    """How long this replica delays its claim to a shard, by the shards it holds and those it prefers."""
 
     def __init__(self, identity: str, shards: int) -> None:
         first = zlib.crc32(identity.encode()) % shards
@@ -39,6 +39,6 @@ class AcquisitionDelay:
         return PATIENCE_SECONDS * len({*held, *liked_better})
 
     def recheck(self) -> None:
-        """Somebody else has a shard, or has one no more."""
+        """Another replica acquired a shard, or lost one."""
         for leadership in self.leaderships:
             leadership.recheck()

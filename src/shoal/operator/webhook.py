@@ -1,10 +1,11 @@
-"""Admission over HTTP: jobs are checked and completed at the moment they are written, and so are gangs and queues.
+"""Admission over HTTP: jobs, gangs and queues are validated and defaulted at the moment they are written.
 
-The same functions of each language, and of the scheduler, that a cluster of our own calls in its own process. A review
-that cannot be read is a mistake of the sender and answered 400; an object is refused with every mistake and its path.
+The functions of each dialect, and of the scheduler, are those that the embedded cluster calls in its own process. A
+review that cannot be read is an error of the client and answered with 400; an object is rejected with every mistake and
+its path.
 
-A large job takes a second or more to be checked. That happens in a thread, so that the event loop goes on to renew
-the Lease and to reconcile jobs; few are checked, and few bodies are read, at the same time.
+Validating a large job takes a second or more. That happens in a thread, so that the event loop continues to renew the
+Lease and to reconcile jobs; only few are validated, and few request bodies read, at the same time.
 """
 
 from __future__ import annotations
@@ -127,7 +128,7 @@ def mutate(dialect: Dialect, request: Obj, _: StoredObjects) -> Obj:
     """Defaults and canonical names, as a patch; nothing where the job has them all, or cannot be completed."""
     written = request.get("object")
     if written is None or dialect.admit(written):
-        return {"allowed": True}  # the other webhook says what is wrong
+        return {"allowed": True}  # the other webhook reports the error
     filled = dialect.default(written)
     if filled.get("spec") == written.get("spec"):
         return {"allowed": True}
@@ -136,7 +137,7 @@ def mutate(dialect: Dialect, request: Obj, _: StoredObjects) -> Obj:
 
 
 async def answer(review: Obj, subjects: ReviewedKinds, cluster: Cluster | None = None) -> Obj:
-    """The review with a response; kinds nobody here knows are let through."""
+    """The review with a response; unknown kinds are allowed."""
     request = review["request"]
     kind = request["kind"]
     subject = subjects.get((kind["group"], kind["kind"]))
@@ -152,7 +153,7 @@ async def answer(review: Obj, subjects: ReviewedKinds, cluster: Cluster | None =
 
 
 async def _stored_objects(kinds: Iterable[Kind], cluster: Cluster) -> dict[Kind, list[Obj]]:
-    """What a new object is checked against. What cannot be seen refuses nobody: the loops tell when they read it."""
+    """What a new object is checked against. What cannot be listed rejects nothing: the loops report it on reading."""
     found: dict[Kind, list[Obj]] = {}
     for kind in kinds:
         try:

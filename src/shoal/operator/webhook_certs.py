@@ -1,9 +1,9 @@
-"""The webhook's certificate: made, shown, trusted and renewed without anybody's help.
+"""The webhook's certificate: issued, served, trusted and renewed without manual steps.
 
-It lives in one Secret. Every process follows that Secret and shows what it holds; the one that leads makes a new
-certificate when the old one is two thirds over or was made for other names. The names are those under which the
-webhook configurations call, so nothing has to be told twice. The API server is told to trust a new certificate before
-anybody shows it, and to trust the last one a while longer.
+It is stored in one Secret. Every process watches that Secret and serves what it holds; the leader issues a new
+certificate when two thirds of the old one's validity are over or it was issued for other names. The names are those
+under which the webhook configurations call, so nothing is configured twice. The API server is set to trust a new
+certificate before any process serves it, and to trust the last one a while longer.
 """
 
 from __future__ import annotations

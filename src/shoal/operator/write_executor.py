@@ -1,11 +1,11 @@
-"""What the engine asks for, carried out. Everything here happens after the ledger is stored; nothing here decides.
+"""Executes the engine's writes. Everything here happens after the job state is stored; nothing here decides.
 
-A step's writes keep their order by phases: marks, deletes, what owns bodies, bodies, the job itself. Within a phase
-they run side by side, bounded for all jobs together. Bodies are made one at first, and one more at a time with each
-that is made, and half as many after a refusal: a template nobody accepts does not flood the server. A refusal keeps
-another task from its try only where it holds for the whole role: while a quota is full, and where nobody may make such
-a body until the engine has heard of the first, which may well end the job.
-Every answer becomes a receipt for the next pass; a request whose fate is unknown is refused with code 0.
+A step's writes keep their order by phases: marks, deletes, what owns pods, pods, the job itself. Within a phase they
+run in parallel, bounded for all jobs together. Pods are created one at first, and one more at a time with each that is
+created, and half as many after a rejection: a template that is never accepted does not flood the server. A rejection
+keeps another task from its try only where it holds for the whole role: while a quota is full, and where such a pod is
+forbidden until the engine has processed the first rejection, which may well end the job. Every response becomes a
+receipt for the next pass; a request with an unknown outcome counts as rejected with code 0.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ AT_ONCE = 64
 TRANSIENT_ERRORS = (ApiError, OutcomeUnknown, OSError)
 FORBIDDEN = 403
 UNAVAILABLE = 503
-QUOTA = "exceeded quota"  # in the words of the admission that keeps quotas
+QUOTA = "exceeded quota"  # text in the error of the quota admission
 
 
 class UnsupportedWrite(Exception):
@@ -89,14 +89,14 @@ class WriteResults:
     write_results: list[WriteResult] = field(default_factory=list)
     refused: list[Create] = field(default_factory=list)
     made: list[Create] = field(default_factory=list)
-    quota_exceeded: dict[str, Refused] = field(default_factory=dict)  # roles that meet a full quota
-    barred: dict[str, Refused] = field(default_factory=dict)  # roles nobody may make bodies of
+    quota_exceeded: dict[str, Refused] = field(default_factory=dict)  # roles with an exhausted quota
+    barred: dict[str, Refused] = field(default_factory=dict)  # roles whose pods are forbidden
     withheld: list[TaskRef] = field(default_factory=list)  # not asked for: they would be refused like another
-    name_conflicts: list[Key] = field(default_factory=list)  # names of bodies that somebody else holds
-    failure_messages: list[Notification] = field(default_factory=list)  # what people should hear of
+    name_conflicts: list[Key] = field(default_factory=list)  # pod names that another owner's pods have
+    failure_messages: list[Notification] = field(default_factory=list)  # what users should see
     pod_fitter: Callable[[Obj, str], None] | None = None  # a body of a role to what its group was granted
     failure: Exception | None = None  # the first request that failed; the pass is tried again
-    is_urgent: bool = False  # the engine should hear of it at once: no watch will tell
+    is_urgent: bool = False  # the engine needs it at once: no watch event will follow
 
 
 class WriteExecutor:
@@ -113,7 +113,7 @@ class WriteExecutor:
     ) -> None:
         self._cluster = cluster
         self._rng = rng
-        self._unanswered: dict[str, dict[Target, str]] = {}  # by job: names asked for, and no answer heard
+        self._unanswered: dict[str, dict[Target, str]] = {}  # by job: names requested, without a response yet
         self._dialect = dialect
         self._pods = pods
         self._owned = owned
@@ -124,7 +124,7 @@ class WriteExecutor:
     async def carry_out(
         self, manifest: Obj, writes: Iterable[Write], *, barred: Container[str] = frozenset()
     ) -> WriteResults:
-        """`barred` are roles of which the engine has heard that they are refused: each body gets its own answer."""
+        """`barred` are roles whose rejection the engine has processed: each pod gets its own response."""
         results = WriteResults()
         for phase, several in groupby(writes, _phase):
             if phase is WritePhase.PODS:
@@ -134,7 +134,7 @@ class WriteExecutor:
             else:
                 await self._side_by_side([self._one(manifest, write, results) for write in several])
             if results.failure is not None and phase is WritePhase.MARKS:
-                break  # nobody is deleted without the mark that says why
+                break  # no pod is deleted without a mark with the reason
         return results
 
     async def _is_fitted(self, manifest: Obj, creates: Sequence[Write], results: WriteResults) -> bool:
@@ -156,7 +156,7 @@ class WriteExecutor:
     async def _create_slow_start(
         self, manifest: Obj, creates: Sequence[Write], results: WriteResults, barred: Container[str]
     ) -> None:
-        """Nobody waits for the slowest of a batch: whoever is done takes the next one, and fetches another to help."""
+        """No wait for the slowest of a batch: a finished worker takes the next create and starts another worker."""
         left, workers, wanted = deque(creates), 1, 1
 
         async def work() -> None:
@@ -224,7 +224,7 @@ class WriteExecutor:
                 same = results.quota_exceeded if QUOTA in refused.message else results.barred
                 same.setdefault(create.target.role, answer)
             if refused.reason == "AlreadyExists":
-                asked.pop(create.target, None)  # somebody else's
+                asked.pop(create.target, None)  # another owner's
             if refused.reason == "AlreadyExists" and kind == POD:
                 results.name_conflicts.append(Key(namespace_of(manifest), obj["metadata"]["name"]))
         except (OutcomeUnknown, OSError) as unknown:
@@ -302,7 +302,7 @@ class WriteExecutor:
         except ApiError as refused:
             if refused.code not in (404, 409):
                 raise
-            return Gone(delete.target, delete.uid)  # or another stands under its name
+            return Gone(delete.target, delete.uid)  # or another one has its name
         self._pods.mark_deleting(delete.uid)
         return Accepted(delete.target, delete.uid)
 
@@ -343,7 +343,7 @@ class WriteExecutor:
             kind, name = self._dialect.owned_objects.locate_object(manifest, target)
             return kind, self._owned.name_of(delete.uid) or name
         if isinstance(target, CommandRef) and self._dialect.commands is not None:
-            return self._dialect.commands.kind, self._owned.command_named(target) or ""  # '': it has gone meanwhile
+            return self._dialect.commands.kind, self._owned.command_named(target) or ""  # '': it no longer exists
         raise UnsupportedWrite(f"{self._dialect.kind} has no form for {target}")
 
     async def discard(self, commands: Iterable[Obj]) -> None:
@@ -361,7 +361,7 @@ class WriteExecutor:
     # Groups, companions and marks
 
     async def acknowledge_pods(self, manifest: Obj, results: WriteResults, *, are_up: bool, now: str) -> None:
-        """After everything else: what schedulers of gangs are told."""
+        """After everything else: report to the gang schedulers."""
         try:
             await self._owned_writer.acknowledge_pods(manifest, are_up=are_up, now=now)
         except TRANSIENT_ERRORS as failure:
@@ -390,7 +390,7 @@ class WriteExecutor:
                 raise
 
     async def free(self, manifest: Obj, uid: str) -> None:
-        """Take our finalizer off a pod whose end is counted, or whom nobody will count any more."""
+        """Remove our finalizer from a pod whose end is counted, or that will not be counted any more."""
         name = self._pods.name_of(uid)
         if name is None:
             return

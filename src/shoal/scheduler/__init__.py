@@ -1,7 +1,7 @@
-"""The scheduler program: watches go into the planner's view, plans come out and are carried out.
+"""The scheduler program: watch events update the planner's view, plans are made and executed.
 
-`loop.Scheduler` is the story, for a cluster of our own and for Kubernetes alike. `feeding` turns what watches tell into
-the planner's words, `carrying` binds and evicts, `telling` writes what pods and groups are to know, `queues` keeps the
-Queue objects. `program` is the process on somebody's cluster. Nothing here decides who goes where: that is
-`shoal.scheduler.planner`, which is loaded when the loop begins and not before, because it brings numpy with it.
+`loop.Scheduler` is the main loop, for the embedded cluster and for Kubernetes alike. `feeding` converts watch events to
+the planner's types, `carrying` binds and evicts, `telling` writes the status of pods and groups, `queues` keeps the
+Queue objects. `program` is the process on an external cluster. Nothing here decides placement: that is
+`shoal.scheduler.planner`, which is loaded when the loop begins and not before, because it imports numpy.
 """

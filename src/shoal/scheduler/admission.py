@@ -1,8 +1,8 @@
-"""What a Queue or a PodGroup may say, asked before it is stored: on a cluster of our own by the cluster itself, and on
-Kubernetes by the webhook.
+"""Admission of Queues and PodGroups, before they are stored.
 
-Where nobody asks, the scheduler leaves out what makes no sense and says so. Only what changes is looked at, so that an
-object from before a rule can still be told what became of it. Queues that cannot be seen refuse nobody.
+The embedded cluster calls it itself, Kubernetes through the webhook. Without admission, the scheduler ignores what
+makes no sense and reports it. Only changes are checked, so that the status of an object older than a rule can still be
+written. Queues that cannot be seen reject nothing.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ Check = Callable[[Obj, Obj | None], list[Cause]]
 
 
 def admit(machinery: Machinery, *, sees_queues: bool = True) -> None:
-    """Have these kinds looked at from here on; alone, where the queues they will meet are not stored here."""
+    """Check these kinds from here on; each object alone, where the queues it refers to are not stored here."""
 
     def stored() -> list[Obj] | None:
         if not sees_queues:
@@ -143,7 +143,7 @@ def group_errors(new: Obj, old: Obj | None, stored: list[Obj] | None) -> list[Ca
             admit_group(_known(stored), group.queue)
     except QueueInvalid as refused:
         found.append(_cause("spec.queue", refused))
-    except ApiError as refused:  # a selector with an operator nobody knows, and the like
+    except ApiError as refused:  # a selector with an unknown operator, and the like
         found.append(_cause("spec.subGroupPolicy", refused.message))
     except (ValueError, TypeError) as wrong:
         found.append(_cause("spec", wrong))
@@ -198,7 +198,7 @@ def _nulls(value: Any, at: Steps) -> Iterator[SchemaMismatch]:
 
 
 def _known(stored: list[Obj]) -> dict[str, Queue]:
-    """All queues, those included that are made as soon as somebody looks."""
+    """All queues, including those that are created on demand."""
     found = {name: Queue(name) for name in (ROOT, DEFAULT)}
     for each in stored:
         try:

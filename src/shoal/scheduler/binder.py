@@ -1,7 +1,8 @@
-"""Carries out a plan: binds pods, evicts pods, asks elastic jobs for pods, and takes back what was refused.
+"""Executes a plan: binds and evicts pods, requests pods from elastic jobs, and reverts what was rejected.
 
-The view has assumed all of it before the first request leaves. A request that fails is taken back after a moment, so
-that the next plan finds the pod waiting again; a pod that has gone, or that somebody else placed, is told by its watch.
+The view has assumed all of it before the first request is sent. A request that fails is reverted after a moment, so
+that the next plan finds the pod waiting again; a pod that was deleted, or placed by another scheduler, is reported by
+its watch.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ PAUSE_SECONDS = 1.0
 # after that a pod whose budget kept it may be asked for again, even if no budget has changed
 BUDGET_RETRY_SECONDS = 60.0
 BUDGET_REFUSALS = (429, 500)  # what a budget answers, or two of them together, or a server that is in trouble
-NOT_FOUND_OR_CONFLICT = (404, 409)  # or placed by somebody: the watch tells
+NOT_FOUND_OR_CONFLICT = (404, 409)  # or placed elsewhere: a watch event follows
 
 
 class Binder:
@@ -92,7 +93,7 @@ class Binder:
                 self._crew.submit(partial(self._bind, bind, created))
 
     async def close(self) -> None:
-        """What waits for its moment does not come to it: the next life plans anew."""
+        """Delayed calls are dropped: the next process plans again."""
         self._timers.close()
         await self.asker.close()
 
@@ -123,7 +124,7 @@ class Binder:
             self._metrics.observe_stage("Bound", created, self._feed.now)
             self._on_bound(key)
             known = self._feed.view.pods.get(key)
-            if known is None or known.group is None:  # of a gang the group tells, once for all of them
+            if known is None or known.group is None:  # for a gang, its group reports once for all
                 self._crew.submit_low_priority(partial(self._emit_scheduled, bind, self._clock.now()))
 
     async def _emit_scheduled(self, bind: Bind, at: datetime) -> None:
@@ -139,8 +140,8 @@ class Binder:
     # Evictions
 
     async def _evict(self, eviction: Evict) -> None:
-        """Marked first, so that its job sees why it goes; then told to go, with its grace. One that a budget chooses is
-        evicted first: the server may keep it, and puts a mark of its own before ours."""
+        """Mark the pod first, so that its job sees the reason; then delete it, with its grace period.
+        One that a budget selects is evicted first: the server may keep it, and sets a mark of its own before ours."""
         pod, key = self._pods.objects.get(eviction.pod), eviction.pod
         known = self._feed.view.pods.get(key)
         budgeted = known is not None and bool(self._feed.view.budgets.matching(known))
@@ -148,7 +149,7 @@ class Binder:
         try:
             if budgeted:
                 await self._cluster.evict(key.name, key.namespace, exactly)
-                with suppress(ApiError, OutcomeUnknown, OSError):  # it goes in any case, and its Event says why
+                with suppress(ApiError, OutcomeUnknown, OSError):  # evicted in any case; its Event has the reason
                     await self._mark(eviction)
             else:
                 await self._mark(eviction)
@@ -190,7 +191,7 @@ class Binder:
         )
 
     def budget_freed(self, namespace: str) -> None:
-        """Whoever was kept there may be asked for again."""
+        """Pods that a budget kept there may be evicted again."""
         for key, uid in self._feed.refused_in(namespace):
             self._feed.budget_released(key, uid, self._pods.objects.get(key))
 
@@ -209,7 +210,7 @@ class Binder:
     async def _record(
         self, regarding: Obj, severity: str, reason: str, message: str, at: datetime | None = None
     ) -> None:
-        with suppress(ApiError, OutcomeUnknown, OSError):  # it has happened, whoever hears of it
+        with suppress(ApiError, OutcomeUnknown, OSError):  # it has happened, even without Event
             await self._recorder.record(regarding, severity, reason, message, at=at)
 
 

@@ -1,7 +1,7 @@
-"""So many requests at once, in the order in which they were asked for; words wait until it is quiet.
+"""Limits concurrent requests, in the order of submission; low-priority requests wait until it is quiet.
 
-Placing a pod lets somebody's work begin, an Event only tells of it: a busy server is to be busy with the first. While
-pods are being placed one word goes out now and then, so that none waits for ever.
+Binding a pod starts its work, an Event only reports it: a busy server should process the first. While pods are being
+bound one low-priority request is sent now and then, so that none waits for ever.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from shoal.logs import Logger
 log = Logger(__name__)
 
 Request = Callable[[], Awaitable[None]]
-MAX_LOW_PRIORITY = 10_000  # that wait to be said; beyond, the oldest stay unsaid
+MAX_LOW_PRIORITY = 10_000  # that wait to be sent; beyond, the oldest are dropped
 LOW_PRIORITY_WORKERS = 2
 
 
 class Dispatcher:
     def __init__(self, at_once: int, clock: Clock, *, quiet_seconds: float = 0.0) -> None:
-        """`quiet_seconds` after the last request words are said; 0: at once."""
+        """Low-priority requests are sent `quiet_seconds` after the last request; 0: at once."""
         self._at_once = at_once
         self._clock = clock
         self._quiet_seconds = quiet_seconds

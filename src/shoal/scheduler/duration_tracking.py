@@ -1,6 +1,6 @@
-"""How long things were so: seconds by label, for what is over and for what still lasts.
+"""Durations of conditions: seconds by label, for what is over and for what still lasts.
 
-A counter made of these never goes down: what lasts is counted up to the moment somebody asks.
+A counter made of these never decreases: what lasts is counted up to the moment it is read.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class DurationTotals:
             self._lasting[key] = labels, now
 
     def end_missing(self, still: Callable[[Key], bool], now: float) -> None:
-        """End what lasts no longer, though nobody said so."""
+        """End what lasts no longer, even where no event ended it."""
         for key in [key for key in self._lasting if not still(key)]:
             self.set_state(key, None, now)
 
@@ -52,6 +52,6 @@ class Durations:
         self.broken = DurationTotals()
 
     def end(self, now: float) -> None:
-        """Nobody is looked at any more."""
+        """End all spans: no object is tracked any more."""
         for spans in (self.waiting, self.broken):
             spans.end_missing(lambda _: False, now)

@@ -1,10 +1,10 @@
-"""What watches tell, written into the planner's view as it comes.
+"""Informer event handlers: they write watch events into the planner's view as they arrive.
 
-The view is ahead of the watches: a pod that is being bound sits on its node already, one that is being evicted leaves.
-An event from before that changes neither; one that shows it, or that a request was refused, ends the assumption. What a
-group was told (its phase, since when it is in the queue) is ours: watches show it late, and nobody else decides it.
-An object that cannot be read is kept out with a sentence instead of standing in everybody's way. Where somebody else
-lets groups in, theirs are known here as far as their pods sit on nodes, so that nobody takes their pods for spare ones.
+The view is ahead of the watches: a pod that is being bound is on its node already, one that is being evicted leaves. An
+event from before that changes neither; one that shows it, or a rejected request, ends the assumption. What was written
+to a group (its phase, since when it is in the queue) is ours: watches show it late, and no other component decides it.
+An object that cannot be read is kept out with a message instead of blocking all others. Where another scheduler admits
+groups, theirs are known here as far as their pods are on nodes, so that their pods are not taken for spare ones.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 log = Logger(__name__)
 
-MAX_AMOUNT = 1 << 60  # thousandths; the planner counts in 64 bits, and nobody has so much of anything
+MAX_AMOUNT = 1 << 60  # thousandths; the planner counts in 64 bits, and no cluster has so much of anything
 READ_OF_METADATA = ("uid", "labels", "annotations", "ownerReferences")
 UNREADABLE = (ValueError, TypeError, KeyError, AttributeError)
 
@@ -69,7 +69,7 @@ class CacheUpdater:
         self._on_group = on_group
         self._on_queue = on_queue
         self._on_stale = on_stale
-        self._groups: dict[Key, Obj] = {}  # where somebody else lets in those that none of our pods names
+        self._groups: dict[Key, Obj] = {}  # where another scheduler admits those that none of our pods names
         self._named: set[Key] = set()  # by our pods
         self._classes: dict[str, Obj] = {}
         self._binding: dict[Key, Assumed] = {}
@@ -121,7 +121,7 @@ class CacheUpdater:
         self._on_news()
 
     def queue_updated(self, queue: Queue) -> None:
-        """By us, a moment ago: nobody is let into a queue that was just closed because the watch is late."""
+        """Our own update, applied at once: no group is admitted to a closed queue because the watch is late."""
         if queue.name in self.view.queues:
             self.view.set_queue(queue)
             self._on_news()
@@ -157,7 +157,7 @@ class CacheUpdater:
     def _group_deleted(self, key: Key) -> None:
         self._groups.pop(key, None)
         if self.unreadable.pop(key, None) is not None:
-            self._on_news()  # its pods have heard that it cannot be read
+            self._on_news()  # its pods report that it cannot be read
         gang = self.view.groups.get(key)
         if gang is not None and gang.known:
             self._on_queue(gang.group.queue)
@@ -171,11 +171,11 @@ class CacheUpdater:
             self._named.discard(key)
 
     def is_ours(self, key: Key) -> bool:
-        """Whether the group is let in, and told about, by us."""
+        """Whether this scheduler admits the group and writes its status."""
         return self._scope.all_groups or key in self._named
 
     def _sync_group(self, key: Key, *, fresh: bool = False) -> None:
-        """Into the view with it, or out of it. `fresh`: it was told just now."""
+        """Add it to the view, or remove it. `fresh`: its event has just arrived."""
         obj = self._groups.get(key)
         if obj is None:
             return
@@ -211,7 +211,7 @@ class CacheUpdater:
 
     def _with_history(self, group: PodGroup, known: PodGroup | None) -> PodGroup:
         """With its history. One that was let in by an earlier life of ours has its time in the queue once more."""
-        if not self.is_ours(group.key):  # its pods sit on nodes, so somebody has let it in
+        if not self.is_ours(group.key):  # its pods are on nodes, so it has been admitted
             return replace(
                 group, ran=True, phase=PodGroupPhase.INQUEUE if group.phase is PodGroupPhase.PENDING else group.phase
             )
@@ -273,7 +273,7 @@ class CacheUpdater:
         return key in self._starting
 
     def is_foreign(self, key: Key) -> bool:
-        """Whether somebody else places pods of the gang."""
+        """Whether another scheduler places pods of the gang."""
         return self._starting.is_foreign(key)
 
     def claim_changed(self, change: Change) -> None:
@@ -283,8 +283,8 @@ class CacheUpdater:
             self._on_stale()
 
     def read_again(self, pods: Mapping[Key, Obj]) -> None:
-        """Those that may find other volumes than before. Who is being bound has its own, or is looked at again when
-        that comes to nothing."""
+        """Read pods again that may find other volumes than before.
+        A pod that is being bound has its own, or is read again when that fails."""
         for key in self.claims.take_stale():
             if key in pods and key not in self._binding:
                 self.pod_changed(Change(POD, key, None, pods[key]))
@@ -373,7 +373,7 @@ class CacheUpdater:
         self._starting.assume(made, now)
 
     def not_bound(self, bind: Bind, seen: Obj | None, *, for_good: bool) -> None:
-        """The request came to nothing. `for_good`: the pod has gone or was placed by somebody, as a watch will tell."""
+        """The request failed. `for_good`: the pod was deleted or placed by another scheduler, as a watch will show."""
         assumed = self._binding.get(bind.pod)
         if assumed is None or assumed.uid != bind.uid:
             return
@@ -400,9 +400,8 @@ class CacheUpdater:
             self._cancel_eviction(key, seen)
 
     def budget_refused(self, key: Key, uid: str, seen: Obj | None, *, nothing_left: bool) -> None:
-        """The server keeps it: nobody's victim until its budget allows more, or `budget_released` is said.
-        `nothing_left`: nor is anybody else of its budget.
-        """
+        """The server keeps it: no victim until its budget allows more, or `budget_released` is called.
+        `nothing_left`: nor is any other pod of its budget."""
         if self._leaving.get(key) == uid and seen is not None:
             self._kept[key] = uid
             self.eviction_failed(key, uid, seen)

@@ -1,8 +1,8 @@
-"""Which gangs have run, and which are just being started.
+"""Tracks which gangs have run, and which are just being started.
 
-A gang has run once it was whole and none of its binds was open any more, not when that was decided: binds are single
-requests, and a gang of which some came to nothing is completed or undone. What somebody else places is not ours to
-undo, so its gang counts as having run.
+A gang has run once it was whole and none of its binds was pending any more, not when that was decided: binds are single
+requests, and a gang of which some failed is completed or undone. What another scheduler places is not ours to undo, so
+its gang counts as having run.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class GangTracker:
         self._view = view
         self._on_started = on_started
         self._awaited: dict[Key, set[Key]] = {}  # groups that have not run yet, and their pods that are being bound
-        self._foreign: set[Key] = set()  # groups with pods that somebody else places
+        self._foreign: set[Key] = set()  # groups with pods that another scheduler places
 
     def __contains__(self, group: Key) -> bool:
         """Whether pods of the gang are being bound that never were together before."""
@@ -77,7 +77,7 @@ class GangTracker:
             self._on_started(group)
 
     def group_gone(self, group: Key) -> None:
-        """Another one of that name starts anew, unless pods of the old one are still there to join it."""
+        """A later group of that name starts from scratch, unless pods of the old one are still there to join it."""
         self._awaited.pop(group, None)
         if group not in self._view.groups:
             self._foreign.discard(group)

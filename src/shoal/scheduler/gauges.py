@@ -54,7 +54,7 @@ class SchedulerGauges:
         queue = self._queue_if_broken(key)
         self._durations.broken.set_state(key, None if queue is None else (queue,), now)
         if gang is None or (gang.placed and not gang.waiting):
-            self._durations.waiting.set_state(key, None, now)  # somebody else may have placed it: no verdict says so
+            self._durations.waiting.set_state(key, None, now)  # perhaps placed by another scheduler: no result shows it
 
     def group_changed(self, change: Change) -> None:
         if change.new is None:
@@ -82,7 +82,7 @@ class SchedulerGauges:
 
 
 def idle_metrics(durations: Durations) -> Iterator[Metric]:
-    """While no scheduler is at work: nobody waits here, and what was counted stays."""
+    """While no scheduler is active: nothing waits here, and what was counted stays."""
     yield from waiting_metrics(0, {})
     yield from duration_metrics(durations, 0.0)
 

@@ -1,5 +1,7 @@
-"""HyperNodes: which nodes lie in each domain. Members are named exactly, by pattern, by label, or are HyperNodes
-themselves; what that means is worked out again when a HyperNode changes, or a node comes, goes or is labelled anew.
+"""HyperNodes: which nodes are in each domain.
+
+Members are named exactly, by pattern, by label, or are HyperNodes themselves; what that means is computed again when a
+HyperNode changes, or a node is added, removed or relabelled.
 """
 
 from __future__ import annotations
@@ -99,7 +101,7 @@ def _named(obj: Obj, nodes: Mapping[str, Mapping[str, str]], domains: Mapping[st
 
 
 def _within(name: str, named: Mapping[str, DirectMembers]) -> set[str]:
-    """The HyperNode and all within it, each looked at once: those that name each other, and circles, are met often."""
+    """The HyperNode and all within it, each visited once: mutual references and cycles lead to the same ones often."""
     found, ahead = {name}, [name]
     while ahead:
         known = named.get(ahead.pop())

@@ -1,7 +1,7 @@
-"""ResourceQuotas and PodDisruptionBudgets as watches tell them, written into the planner's view.
+"""Handlers that write watched ResourceQuotas and PodDisruptionBudgets into the planner's view.
 
-Their figures change with every pod that comes and goes, in step with news of the pods themselves. Another plan is worth
-making only where they leave more than before.
+Their figures change with every pod that is created or deleted, in step with events of the pods themselves. Another plan
+is worth making only where they leave more than before.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class LimitsUpdater:
 
 
 def budget_from(obj: Obj) -> DisruptionBudget | None:
-    """None where it chooses nobody. One that nobody has counted for since it was changed allows nothing."""
+    """None where it selects no pods. One whose status is older than its last change allows nothing."""
     spec, status = obj.get("spec") or {}, obj.get("status") or {}
     if spec.get("selector") is None:
         return None

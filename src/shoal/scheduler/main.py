@@ -21,8 +21,8 @@ async def run_scheduler(options: ServerOptions, charge: SchedulerOptions) -> Non
 
 
 async def _work(options: ServerOptions, charge: SchedulerOptions, connection: ConnectionConfig) -> None:
-    """Of pods and nodes nobody reads who wrote what, and of what is answered about pods nobody reads more than the
-    metadata."""
+    """Run with field decoders: managedFields of pods and nodes are not read.
+    Of responses about pods only the metadata is read."""
     metrics = Metrics(CollectorRegistry())
     shapes, answers = {POD: WithoutManagedFields, NODE: WithoutManagedFields}, {POD: MetadataOnly}
     async with open_client(connection, shapes=shapes, answers=answers, note=metrics.count_request) as cluster:

@@ -86,7 +86,7 @@ class SchedulerManager:
         self._loop: Scheduler | None = None
 
     async def prepare(self) -> None:
-        """Everything that may be refused for good: raises NotFit, Unserved or ConnectionError with a sentence."""
+        """Every check that may fail for good: raises NotFit, Unserved or ConnectionError with a message."""
         await self._cluster.require_unserved()
         group, queue, _ = [await _served(self._cluster, each) for each in pod_groups.definitions()]
         answers = await self._answers_for_volcano()

@@ -1,7 +1,8 @@
-"""What the scheduler counts, under the names that dashboards for Volcano know, and a few that these lack.
+"""Scheduler metrics, under the names that dashboards for Volcano expect, and a few that these lack.
 
-Here is what is counted as it happens; what can be seen at any moment is worked out when somebody reads it (`figures`),
-so that a plan is not slower for being measured. Nothing is labelled with the name of a job: there are too many.
+Events are counted here as they happen; what can be seen at any moment is computed when the metrics are read
+(`figures`), so that a plan is not slower for being measured. Nothing is labelled with the name of a job: there are too
+many.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ STAGES = ("Watched", "Assumed", "PreBound", "Bound")
 
 
 class SchedulerMetrics:
-    """One for each registry, whoever leads: what was counted stays when the scheduler starts again."""
+    """One for each registry, whichever replica leads: what was counted stays when the scheduler starts again."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.durations = Durations()
@@ -88,7 +89,7 @@ class SchedulerMetrics:
 
     @contextmanager
     def planning(self) -> Iterator[Callable[[str], None]]:
-        """Gives what a plan tells its laps to."""
+        """Yields the function to which a plan reports its laps."""
         began = before = time.perf_counter()
 
         def lap(name: str) -> None:
@@ -116,7 +117,7 @@ class SchedulerMetrics:
         self._gang.observe(max(seconds, 0.0) * 1000)
 
     def observe_stage(self, stage: str, created: str, now: float) -> None:
-        """A pod made then has come so far. Creation is told in whole seconds."""
+        """A pod created then has reached this stage. Creation times have whole seconds."""
         if created:
             self._stages[stage].observe(max(now - _moment(created), 0.0) * 1000)
 

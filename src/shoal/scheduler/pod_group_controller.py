@@ -1,7 +1,7 @@
 """The controller that gives pods of the scheduler `volcano` a PodGroup where they name none.
 
 The scheduler counts such pods as members of the group before it exists and waits for it, so the order of events does
-not matter. A group goes with its last pod; the owner reference covers the time when this controller does not run.
+not matter. A group is deleted with its last pod; the owner reference covers the time when this controller does not run.
 """
 
 from __future__ import annotations

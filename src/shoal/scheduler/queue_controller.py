@@ -33,7 +33,7 @@ _COMMANDS = {"OpenQueue": reopen, "CloseQueue": close}
 
 
 async def ensure_default_queues(cluster: Cluster) -> None:
-    """Those that are always there, made before anybody asks: where no queue is seen, none can be called missing."""
+    """The queues that always exist, created before any request: where no queue is seen, none can be called missing."""
     for name in (ROOT, DEFAULT):
         await ensure_queue(cluster, name)
 
@@ -83,7 +83,7 @@ class QueueController:
         if not self._scope.all_groups:
             return
         if change.new is None and change.key.name in (ROOT, DEFAULT):
-            self._work.add(change.key)  # whoever deletes one of them shuts every group out that names no other
+            self._work.add(change.key)  # deleting one of them shuts every group out that names no other
         elif change.new is not None:
             self._work.add_after_delay(change.key)
 
@@ -118,7 +118,7 @@ class QueueController:
         changes = {name: value for name, value in wanted.items() if (before.get(name) or None) != (value or None)}
         if not changes:
             return
-        if held := before.get("allocated"):  # a merge keeps what it is not told to drop
+        if held := before.get("allocated"):  # a merge patch keeps what it does not drop
             gone = {name: None for name in held if name not in wanted["allocated"]}
             changes["allocated"] = {**gone, **wanted["allocated"]}
         await self._patch_status(key.name, changes)

@@ -1,7 +1,7 @@
-"""What each queue holds, asks for and may have, as gauges: worked out when somebody reads the metrics.
+"""What each queue holds, requests and may have, as gauges: computed when the metrics are read.
 
-A plan makes such accounts for itself; making them once more for a page that is read every few seconds costs less than
-keeping gauges up to date would. Amounts are thousandths of a processor, bytes, and thousandths of anything else.
+A plan computes such accounts for itself; computing them once more for a page that is read every few seconds costs less
+than keeping gauges up to date would. Amounts are thousandths of a processor, bytes, and thousandths of anything else.
 """
 
 from __future__ import annotations

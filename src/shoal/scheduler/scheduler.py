@@ -1,10 +1,10 @@
-"""The scheduler: what watches tell goes into a view, a plan is made when something changed, and it is carried out.
+"""The scheduler: watch events update a view, a plan is made when something changed, and it is executed.
 
-`Scheduler.run` is the story. A pass never waits: requests go out beside it, what they will change is assumed at once,
-and the next pass builds on that. No pass runs by the clock except at the moment the last plan named (a promise of
+`Scheduler.run` is the main loop. A pass never waits: requests are sent beside it, what they will change is assumed at
+once, and the next pass builds on that. No pass runs by the clock except at the moment the last plan named (a promise of
 waiting time, a time in the queue, a half-bound gang's hold time, a next turn for gangs for whose victims no search was
-left). It may be cut anywhere: the next life finds gangs half bound and completes them, or undoes them when their hold
-time is over.
+left). It may be interrupted anywhere: the next process finds gangs half bound and completes them, or undoes them when
+their hold time is over.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ class Scheduler:
             await self._work()
 
     async def _wait_until_needed(self) -> None:
-        """A node is ready, or somebody waits already: loading the planner earlier would delay the cluster's start."""
+        """Wait until a node is ready or a pod waits: loading the planner earlier would delay the cluster's start."""
         needed = asyncio.Event()
 
         def look(change: Change) -> None:
@@ -170,7 +170,7 @@ class Scheduler:
                         self._is_dirty = False
                         self._run_cycle()
                         self._planned = self._feed.now
-                    await asyncio.sleep(0)  # whatever was told meanwhile has its turn before the next plan
+                    await asyncio.sleep(0)  # events that arrived are processed before the next plan
             finally:
                 for timer in (*self._missing_pods_timers.values(), *((self._wake,) if self._wake else ())):
                     timer.cancel()
@@ -215,7 +215,7 @@ class Scheduler:
         self._limits = LimitsUpdater(self.view, on_news=self._request_cycle, on_freed=self._carrier.budget_freed)
 
     def _subscriptions(self) -> Iterable[tuple[Informer, EventHandler]]:
-        """In the order in which what exists is told: a pod comes when its claims, node and group are known."""
+        """In the order in which existing objects are delivered: a pod follows its claims, node and group."""
         cache_updater, copies = self._feed, self._copies
         for name in ("storage", "volumes", "claims"):
             yield copies[name], cache_updater.claim_changed
@@ -275,7 +275,7 @@ class Scheduler:
 
     def _run_cycle(self) -> None:
         if not self.view.unsettled:
-            return  # nobody waits and nothing is open
+            return  # nothing waits and nothing is open
         from shoal.scheduler.planner.planner import plan
 
         self._cycles += 1
@@ -297,11 +297,13 @@ class Scheduler:
             self._is_dirty = True
             self._stirred.set()
         elif any(self.view.gang_of(self.view.pods[bind.pod]).waiting for bind in made.binds):
-            self._request_cycle()  # who stayed behind while others of its gang were placed is told why by the next plan
+            # the next plan reports why some pods of a gang stayed behind while others were placed
+            self._request_cycle()
 
     def _waits(self, made: Plan, news: list[GroupResult]) -> tuple[Wait, ...]:
-        """What pods of gangs have to hear. That others are missing is said when nobody has come for a while: the pods
-        of a large gang come one after the other, and telling all at each would take longer than placing them."""
+        """The waits to report on pods of gangs.
+        Missing members are reported once no pod has arrived for a while: the pods of a large gang arrive one after the
+        other, and a report on all at each would take longer than placing them."""
         from shoal.scheduler.planner.results import pod_waits
 
         for verdict in news:

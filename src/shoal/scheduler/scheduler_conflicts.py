@@ -1,10 +1,10 @@
-"""Schedulers of other installations that answer for the same pods: one of them works, the others wait.
+"""Schedulers of other installations that serve the same pods: one of them works, the others wait.
 
 Replicas of one installation take turns under its Lease. Installations in other namespaces have Leases of the same name
-there, and whoever holds one writes on it for whose pods he wants to answer. He may begin once he has written that and
-then sees nobody alive who wrote so too: of two who write at once, whoever wrote last sees the other. If both see each
-other, the one in the namespace that comes first keeps his word and the other takes his back. A Lease that was given
-back, or is not renewed for its duration, binds nobody.
+there, and the holder of one writes on it which pods it claims. It may begin once it has written that and then sees no
+live scheduler with such a claim: of two that write at once, the later writer sees the other. If both see each other,
+the one in the namespace that sorts first keeps its claim and the other withdraws its own. A Lease that was released, or
+is not renewed for its duration, binds no scheduler.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class ConflictDetector:
         self, cluster: Cluster, lease: Key, claim: PodScope, *, clock: Clock, seconds: Callable[[], float] = boottime
     ) -> None:
         """`lease` is the one that is held while this is asked."""
-        self.waits_for = ""  # in words; '': nobody
+        self.waits_for = ""  # as text; '': none
         self._cluster = cluster
         self._lease = lease
         self._claim = claim
@@ -77,7 +77,7 @@ class ConflictDetector:
         self._news = asyncio.Event()
 
     async def wait_until_alone(self) -> None:
-        """Until nobody else answers for the same pods, and everybody can see that we do."""
+        """Wait until no other scheduler serves the same pods, and all can see that this one does."""
         copy = Informer(self._cluster, LEASE, fields=self._fields, on_change=self._changed, clock=self._clock)
         following = asyncio.create_task(copy.run())
         try:
@@ -88,7 +88,7 @@ class ConflictDetector:
             following.cancel()
 
     async def _until_alone(self) -> None:
-        before = self._claimed_scope(self._lease)  # by whoever of ours held the Lease then
+        before = self._claimed_scope(self._lease)  # by our replica that held the Lease then
         is_said, may_be_said = before == str(self._claim), bool(before)
         while True:
             self._news.clear()
@@ -98,7 +98,7 @@ class ConflictDetector:
                     is_said, may_be_said = False, not await self._asked(self._publish(None))
                 await wait_event(self._clock, self._news, min(conflicts.values()))
                 continue
-            may_be_said = True  # also where no answer comes
+            may_be_said = True  # even if no response arrives
             is_said = is_said or await self._asked(self._publish(str(self._claim)))
             if is_said and await self._asked(self._refresh()) and not self._conflicts():
                 if self.waits_for:
@@ -130,7 +130,7 @@ class ConflictDetector:
         return annotations_of(seen.lease).get(ANSWERS_FOR, "") if seen is not None else ""
 
     def _conflicts(self) -> dict[Key, float]:
-        """Alive, and for the same pods: with the seconds after which nobody needs to heed them if they stay silent."""
+        """Live ones for the same pods: with the seconds after which their claims expire if they are not renewed."""
         now, found = self._seconds(), {}
         for key, seen in self._seen.items():
             said, left = self._claimed_scope(key), seen.ends_in(now)
@@ -152,7 +152,7 @@ class ConflictDetector:
         await self._cluster.patch(LEASE, self._lease.name, self._lease.namespace, patch=patch)
 
     async def _refresh(self) -> None:
-        """As it is now: what a watch tells may be late."""
+        """Read the current Leases: watch events may be late."""
         found = (await self._cluster.list(LEASE, fields=self._fields)).items
         for lease in found:
             self._observe(lease)

@@ -1,4 +1,4 @@
-"""What one scheduler answers for: whose pods it places, whose groups it lets in, and where it looks."""
+"""What one scheduler serves: which pods it places, which groups it admits, and where it watches."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class SchedulerScope:
     gangs: bool = True  # whether the cluster knows PodGroups and Queues
     hypernodes: bool = False  # and HyperNodes
     implicit_groups: bool = False  # whether pods of Volcano's scheduler that name no group get one
-    all_groups: bool = True  # or only those that a pod of ours names: somebody else lets the others in
+    all_groups: bool = True  # or only those that a pod of ours names: another scheduler admits the others
     group_kind: Kind = POD_GROUP  # as this cluster serves it
     queue_kind: Kind = QUEUE
 
@@ -34,5 +34,5 @@ class SchedulerScope:
 
     @property
     def manages_queues(self) -> bool:
-        """Whoever sees all groups says what queues hold, and obeys orders to them."""
+        """Only a scheduler that sees all groups reports what queues hold, and executes Commands for them."""
         return self.all_groups and self.namespace is None

@@ -1,11 +1,10 @@
-"""Asks elastic jobs for pods: by name and uid, in a note on their group that says no more than is still wanted, and in
-another for whom they are.
+"""Requests pods from elastic jobs: by name and uid, in one annotation on their group; another holds the beneficiary.
 
-Whoever runs the job answers by deleting these pods in its own way. What nobody told to go within the hold time is
-evicted; a note that does not get through is tried again meanwhile, and only where no group is left to be asked it is
-not waited for. A pod that goes, or that is being evicted, is taken off the note, together with others that go in the
-same moment: every change of it wakes the job. A note that an earlier life of ours left behind is taken away, because
-that life's reasons are not known any more.
+The annotation lists no more than is still wanted. The controller of the job responds by deleting these pods in its own
+way. A pod without a deletion request within the hold time is evicted; a write of the annotation that fails is retried
+until then, and only where no group is left to receive it there is no wait. A pod that leaves, or that is being evicted,
+is removed from the annotation, together with others that leave in the same moment: every change of it wakes the job. An
+annotation that an earlier process left behind is removed, because that process's reasons are not known any more.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ COALESCE_SECONDS = 1.0  # how long a pod that went may stay on the note; it is a
 class RequestedPod(NamedTuple):
     """A pod that a job is asked for."""
 
-    eviction: Evict  # what becomes of it if nobody answers
+    eviction: Evict  # what happens to it without an answer
     why: str
 
 
@@ -63,7 +62,7 @@ class ShrinkRequester:
         self._requested: dict[Key, dict[Key, RequestedPod]] = {}  # by group: those of its pods that are wanted back
         self._groups: dict[Key, Key] = {}  # of those pods
         self._noted: set[Key] = set()  # groups that may bear a note of ours
-        self._pending_messages: dict[Key, tuple[str, ...]] = {}  # by group: what it is told once the note is there
+        self._pending_messages: dict[Key, tuple[str, ...]] = {}  # by group: what to report once the note is there
         self._notes = WorkQueue("notes for elastic jobs", self._note, clock=clock, coalesce_seconds=COALESCE_SECONDS)
 
     def submit(self, shrink: ShrinkRequest) -> None:
@@ -71,7 +70,7 @@ class ShrinkRequester:
         for pod in shrink.pods:
             if pod not in pods:
                 continue
-            self.is_answered(pod)  # whoever had its name before
+            self.is_answered(pod)  # an earlier pod of its name
             eviction = Evict(pod, pods[pod].uid, shrink.message)
             self._groups[pod] = group
             self._requested.setdefault(group, {})[pod] = RequestedPod(eviction, shrink.why)
@@ -88,7 +87,7 @@ class ShrinkRequester:
             self.is_answered(eviction.pod)
 
     def pod_changed(self, change: Change) -> None:
-        """A pod that goes, or that has another's name, is the answer."""
+        """A pod that leaves, or that has another's name, is the answer."""
         group = self._groups.get(change.key)
         if group is None:
             return
@@ -97,7 +96,7 @@ class ShrinkRequester:
             self.is_answered(change.key)
 
     def is_answered(self, pod: Key) -> None:
-        """It goes, or is not asked for any more."""
+        """It leaves, or is not requested any more."""
         group = self._groups.pop(pod, None)
         if group is None:
             return
@@ -148,5 +147,5 @@ class ShrinkRequester:
             self._finish(requested.eviction)
 
     async def _emit(self, group: Obj, message: str) -> None:
-        with suppress(ApiError, OutcomeUnknown, OSError):  # it is asked, whoever hears of it
+        with suppress(ApiError, OutcomeUnknown, OSError):  # requested, even without Event
             await self._recorder.record(group, NORMAL, "Shrink", message)

@@ -1,10 +1,10 @@
-"""What waiting pods and groups are told: conditions, phases, Events. Written when it has changed, and only then.
+"""Writes the status of waiting pods and groups: conditions, phases, Events; only when it has changed.
 
-A new reason is told at once, another sentence for the same reason within a moment: figures move with every pod that
-comes and goes, and each sentence is a write. What groups count (running, succeeded, failed) gathers in the same way.
-One Event per sentence, about whom the sentence is: the group of a gang, or the pod that belongs to none. Pods of gangs
-carry the sentence too, and an autoscaler finds only those Unschedulable that more nodes would help. People look at pods
-first, so one pod of each gang has the Event as well; all of them would be thousands that say the same.
+A new reason is written at once, another message for the same reason within a moment: figures change with every pod that
+is created or deleted, and each message is a write. What groups count (running, succeeded, failed) is coalesced in the
+same way. One Event per message, about its subject: the group of a gang, or the pod that belongs to none. Pods of gangs
+carry the message too, and an autoscaler finds only those Unschedulable that more nodes would help. Users look at pods
+first, so one pod of each gang has the Event as well; all of them would be thousands of the same.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from shoal.scheduler.planner.plan_types import GroupResult, Wait
 from shoal.scheduler.planner.snapshot_types import PodState
 from shoal.scheduler.scope import SchedulerScope
 
-POD_SECONDS = 5.0  # another sentence for the same reason waits so long for the next
+POD_SECONDS = 5.0  # delay of another message for the same reason
 GROUP_SECONDS = 1.0
 AT_ONCE = 16
-QUOTA = ("quota", "order", "queue")  # not the cluster's fault: nobody needs to worry
+QUOTA = ("quota", "order", "queue")  # not the cluster's fault: no cause for concern
 REASON_CHANGED = "it waits for something else by now"
 
 
@@ -61,14 +61,14 @@ class PodStatusWriter:
         self._clock = clock
         self._at_once = at_once
         self._waits: dict[Key, Wait] = {}
-        # pods whose sentences are Events too, and the gangs they speak for
+        # pods whose messages are Events too, and the gangs they represent
         self._gang_of_event_pod: dict[Key, Key | None] = {}
         self._event_pod_of_gang: dict[Key, Key] = {}  # the same by gang
         self._owing: set[Key] = set()  # pods that took over and have not spoken yet
         self._work = WorkQueue("waiting pods", self._report, clock=clock, coalesce_seconds=POD_SECONDS)
 
     def report(self, waits: Sequence[Wait]) -> None:
-        """Of a gang, all pods that are to hear the sentence."""
+        """Expects, of a gang, all pods that are to carry the message."""
         self._choose_event_pods(waits)
         for wait in map(self._in_full, waits) if self._feed.unreadable else waits:
             before = self._waits.get(wait.pod)
@@ -91,13 +91,13 @@ class PodStatusWriter:
         await self._work.close()
 
     def _in_full(self, wait: Wait) -> Wait:
-        """Where a group cannot be read, the planner knows of none; its pods are told what the group is."""
+        """Where a group cannot be read, the planner has none; its pods report the group's error."""
         pod = self._feed.view.pods.get(wait.pod)
         why = self._feed.unreadable.get(pod.group) if pod is not None and pod.group is not None else None
         return wait if why is None else replace(wait, message=why)
 
     def _choose_event_pods(self, waits: Sequence[Wait]) -> None:
-        """The first by name of a gang that nobody speaks for yet; whoever comes later does not take over."""
+        """The first by name of a gang whose Events no pod has yet; a later pod does not take over."""
         first: dict[Key, Key] = {}  # of each gang
         for wait in waits:
             pod = self._feed.view.pods.get(wait.pod)
@@ -111,7 +111,7 @@ class PodStatusWriter:
             self._event_pod_of_gang[gang], self._gang_of_event_pod[key] = key, gang
 
     def _replace_event_pod(self, gang: Key) -> None:
-        """Whoever spoke for the gang waits no longer; where others go with it, nobody is left to speak in a moment."""
+        """The pod with the gang's Events waits no longer; where others follow it, none is left in a moment."""
         members = self._feed.view.groups.get(gang)
         left = [key for key in members.waiting if key in self._waits] if members is not None else []
         if left:
@@ -139,7 +139,7 @@ class PodStatusWriter:
                 await self._recorder.record(pod, WARNING, "FailedScheduling", wait.message)
 
     async def _write(self, key: Key, pod: Obj, wait: Wait, known: Obj) -> bool:
-        """Whether it is still there to be told."""
+        """Returns whether the pod still exists."""
         moved = known.get("lastTransitionTime") if known.get("status") == "False" else None
         condition = {
             "type": "PodScheduled",
@@ -164,7 +164,7 @@ class PodStatusWriter:
         return True
 
     def _size_conditions(self, pod: Obj, wait: Wait) -> list[Obj]:
-        """Whether it is too large for all nodes; nothing of one of which that was never said."""
+        """Whether it is too large for all nodes; no condition where that was never reported."""
         known, now = condition_of(pod, POD_TOO_LARGE), rfc3339(self._clock.now())
         before = [known] if known is not None else []
         if wait.too_large:
@@ -182,7 +182,7 @@ class PodStatusWriter:
 
 
 def _status_key(wait: Wait) -> tuple[str, str, bool]:
-    """What is told at once where it has changed."""
+    """What is written at once where it has changed."""
     return wait.uid, wait.reason, wait.too_large
 
 
@@ -214,7 +214,7 @@ class GroupStatusWriter:
         at_once: asyncio.Semaphore,
         submit_low_priority: Callable[[Request], None],
     ) -> None:
-        """`submit_low_priority`: sends what only tells of a success, when nobody waits for more."""
+        """`submit_low_priority`: sends what only reports a success, when no other request waits."""
         self._cluster = cluster
         self._groups = groups
         self._feed = cache_updater
@@ -224,20 +224,20 @@ class GroupStatusWriter:
         self._at_once = at_once
         self._say = submit_low_priority
         self._reported: dict[Key, ReportedStatus] = {}
-        self._heard: dict[Key, int] = {}  # how many pods of each waited when they were told
+        self._heard: dict[Key, int] = {}  # how many pods of each waited at the last report
         self._refused: set[Key] = set()  # written on a version that was no longer the last
         self._unknown: dict[Key, str] = {}  # groups that we ourselves called Unknown, and their uids
         self._work = WorkQueue("pod groups", self._write, clock=clock, coalesce_seconds=GROUP_SECONDS)
 
     def causes(self) -> Counter[str]:
-        """What groups wait for, of those that still do: whoever somebody else placed is told no other verdict."""
+        """What groups wait for, of those that still do: a group placed by another scheduler gets no further result."""
         still = self._feed.view.unsettled
         return Counter(
             reported.blocked for key, reported in self._reported.items() if reported.blocked and key in still
         )
 
     def results_changed(self, verdicts: Iterable[GroupResult], cycle: int) -> list[GroupResult]:
-        """What a plan says of groups; those whose pods have something new to hear."""
+        """The plan's results for groups; returns those whose pods have something new to report."""
         return [v for v in verdicts if self._feed.is_ours(v.group) and self._is_change(v, cycle)]
 
     def _is_change(self, verdict: GroupResult, cycle: int) -> bool:
@@ -325,14 +325,14 @@ class GroupStatusWriter:
         if found is None or found.uid != uid_of(group) or members is None or not members.known:
             return None
         if self._feed.is_starting(key):
-            return None  # Running is said when its pods are bound, so that another life of ours knows what it finds
+            return None  # Running is written when its pods are bound, so that a later process can rely on it
         phase: str = found.phase
         if (
             before.get("phase") == PodGroupPhase.UNKNOWN
             and self._unknown.get(key) != found.uid
             and phase == PodGroupPhase.RUNNING
         ):
-            phase = PodGroupPhase.UNKNOWN  # somebody else's verdict, which the job's policies are about to answer
+            phase = PodGroupPhase.UNKNOWN  # set by another component; the job's policies are about to answer it
         elif phase == PodGroupPhase.UNKNOWN:
             self._unknown[key] = found.uid
         counts = {
@@ -350,7 +350,7 @@ class GroupStatusWriter:
             claim = "Scheduled"
         else:
             return []
-        message = reported.message.removeprefix("waiting: ")  # which is what the type says already
+        message = reported.message.removeprefix("waiting: ")  # which the type expresses already
         known: Obj = next((each for each in before.get("conditions") or () if each.get("type") == claim), {})
         if (known.get("reason"), known.get("message")) == (reported.reason, message):
             return [known]

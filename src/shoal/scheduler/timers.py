@@ -1,4 +1,4 @@
-"""Calls that wait for their moment and end with whoever made them: no timer acts for a scheduler that has stopped."""
+"""Delayed calls that end with their owner: no timer acts for a scheduler that has stopped."""
 
 from __future__ import annotations
 

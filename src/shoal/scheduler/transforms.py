@@ -23,8 +23,8 @@ _STATUS = ("phase", "podIP", "conditions", "startTime")
 
 
 def slim_pod(pod: Obj, *, owners: bool = False) -> Obj:
-    """What placing a pod, serving it and telling about it need. The kind of its controller is always kept, its uid with
-    `owners` and where the PodGroup is named after it."""
+    """The fields that placing a pod, serving it and reporting on it need.
+    The kind of its controller is always kept, its uid with `owners` and where the PodGroup is named after it."""
     spec = pod["spec"]
     slim = _part(spec, _SPEC)
     for group in ("containers", "initContainers"):

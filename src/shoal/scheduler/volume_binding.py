@@ -1,10 +1,10 @@
-"""Volumes that are chosen or made when the pods of a gang have their nodes: first its claims are bound, then its pods.
+"""Volumes that are chosen or made once a gang's pods have their nodes: its claims are bound before its pods.
 
-`choose` looks a plan through before it is carried out. Where two pods would need the same volume their gang is left out
-of the plan; what was chosen for it stays chosen meanwhile, so that the next plan, made at once, looks elsewhere. Each
-such turn settles one claim more, so there are only so many. `begin` writes what was chosen: the claim into the volume,
-or the node into the claim for whoever makes volumes. The gang's pods are bound when watches have shown every claim
-bound; where that comes to nothing they wait again as before, and no claim stays tied to the node that was chosen.
+`choose` checks a plan before it is executed. Where two pods would need the same volume their gang is left out of the
+plan; what was chosen for it stays chosen, so that the next plan, made at once, tries other volumes. Each such turn
+settles one claim more, so their number is limited. `begin` writes what was chosen: the claim into the volume, or the
+node into the claim for the provisioner. The gang's pods are bound when watches have shown every claim bound; where that
+fails they wait again as before, and no claim stays tied to the node that was chosen.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ log = Logger(__name__)
 
 PAUSE_SECONDS = 1.0
 LONGEST_PAUSE_SECONDS = 300.0
-CONFLICT = 409  # somebody changed it meanwhile, as a watch will show: another look soon is worth it
+CONFLICT = 409  # changed by another client, as a watch will show: an early retry is worth it
 LONGEST_SECONDS = 600.0  # for making a volume; then the pods wait again, and may go elsewhere
 
 
@@ -48,7 +48,7 @@ class GangBinding:
 
     @property
     def needs_provisioning(self) -> bool:
-        """Whether a claim names its node by now, and has to be untied where this comes to nothing."""
+        """Whether a claim names its node by now, and has to be untied if the binding fails."""
         return any(choice.volume is None for choice in self.choices)
 
 
@@ -124,8 +124,8 @@ class VolumeBinder:
         self._reread(bind.pod for bind in binds)
 
     def _unpin(self, out: set[Key], bindings: list[GangBinding]) -> None:
-        """What was chosen for a gang that has a place by now is carried out. One that found none begins anew when
-        something happens, and not before: it would only come to the same."""
+        """What was chosen for a gang that has a place by now is executed.
+        One that found none is retried when something happens, and not before: the result would be the same."""
         used = {choice.claim for binding in bindings for choice in binding.choices}
         for gang in self._pinned.keys() - out:
             self._feed.claims.end(self._pinned.pop(gang) - used)
@@ -173,7 +173,7 @@ class VolumeBinder:
                 self._give_up(binding, str(failed))
 
     async def _reserve_volume(self, choice: VolumeChoice) -> None:
-        """The claim is written into the volume; whoever keeps claims and volumes together does the rest."""
+        """The claim is written into the volume; the volume controller does the rest."""
         volume, claim = choice.volume, self._feed.claims.get(choice.claim)
         if volume is None or claim is None or uid_of(claim) != choice.uid:
             raise OutcomeUnknown(f"the claim {choice.claim} has gone")
@@ -193,7 +193,7 @@ class VolumeBinder:
     # What becomes of it
 
     def changed(self, change: Change) -> None:
-        """A claim or a volume; what is said of it is known to the claims already."""
+        """A claim or a volume changed; the claims index contains the change already."""
         if change.kind == PERSISTENT_VOLUME_CLAIM:
             for binding in list(self._bundles.get(change.key, ())):
                 if change.new is None or _is_given_back(change):
@@ -242,7 +242,7 @@ class VolumeBinder:
             self._bind(bind)
 
     def _give_up(self, binding: GangBinding, why: str) -> None:
-        """Nobody asks again at once: whoever makes volumes would be asked for the same without end."""
+        """No retry at once: the provisioner would get the same request without end."""
         if binding.is_over:
             return
         claims = self._feed.claims
@@ -293,5 +293,5 @@ class VolumeBinder:
 
 
 def _is_given_back(change: Change) -> bool:
-    """Whoever makes volumes takes the node away where none can be made for it: another node is to be chosen."""
+    """The provisioner removes the node where no volume can be made for it: another node is to be chosen."""
     return SELECTED_NODE in annotations_of(change.old or {}) and SELECTED_NODE not in annotations_of(change.new or {})

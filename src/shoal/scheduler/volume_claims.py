@@ -1,10 +1,11 @@
-"""Volume claims, as far as they say where a pod may go: the volume of a claim may be reachable from some nodes only.
+"""Volume claims, as far as they restrict where a pod may run: a volume may be reachable from some nodes only.
 
-A claim that is missing, or that has no volume and will get one whatever pod comes, keeps its pod waiting: the volume
-could turn out to lie where the pod is not. One whose class waits for the first pod lets the pod go wherever a free
-volume would do or one can be made; which it is, is chosen when the pod has its node, and no volume is chosen twice.
+A claim that is missing, or that has no volume and will get one whatever pod uses it, keeps its pod waiting: the volume
+could turn out to be where the pod is not. One whose class waits for the first pod allows every node where a free volume
+would do or one can be made; which it is, is chosen when the pod has its node, and no volume is chosen twice.
 
-Pods that something may have changed for are only noted; whoever plans reads them again, once, before the next plan.
+Pods that something may have changed for are only recorded; the caller that plans reads them again, once, before the
+next plan.
 """
 
 from __future__ import annotations
@@ -86,7 +87,7 @@ class VolumeClaims:
 
     @property
     def is_stale(self) -> bool:
-        """Whether somebody waits who may have to be read again."""
+        """Whether a waiting pod may have to be read again."""
         return bool(self._stale or (self._stale_classes and self._pods))
 
     def take_stale(self) -> list[Key]:
@@ -172,7 +173,7 @@ class VolumeClaims:
         return "", ((reach.terms + places) if is_made else reach.terms,)
 
     def _is_provisionable(self, key: Key, claim: Obj, storage: Obj) -> bool:
-        """Whether somebody makes volumes, and no volume names the claim already."""
+        """Whether a provisioner makes volumes, and no volume names the claim already."""
         if storage.get("provisioner") == NO_PROVISIONER:
             return False
         return not any(is_for(volume, claim) for volume in self._volumes.kept_for(key, claim))
@@ -210,7 +211,7 @@ class VolumeClaims:
         return next((each for each in self._volumes.open_to(claim) if is_within(node, reach_of(each))), None)
 
     def begin(self, choices: Iterable[VolumeChoice]) -> None:
-        """They are being carried out: whoever asks for the same claims follows them."""
+        """They are being executed: another pod with the same claims follows them."""
         self._making.update((choice.claim, choice.node) for choice in choices if choice.volume is None)
 
     def end(self, claims: Iterable[Key]) -> None:
@@ -224,7 +225,7 @@ class VolumeClaims:
         self._resting[claim] = why
 
     def is_left_behind(self, claim: Key) -> bool:
-        """Whether it still names a node, although none could be made there and nobody tries now."""
+        """Whether it still names a node, although none could be made there and no retry is under way."""
         return claim in self._resting and not self._volume_of(claim) and bool(_selected(self._claims.get(claim, {})))
 
     def selected_on(self, node: str) -> list[Key]:

@@ -1,8 +1,8 @@
-"""Volumes, found by what is asked of them: those that are kept for a claim, and the free ones of a class.
+"""Volumes, indexed by use: those that are kept for a claim, and the free ones of a class.
 
-A change of a volume costs the same however many there are. Claims that ask for the same (class, size, modes, labels)
-share one list of what would do for them and one answer to where that can be reached; both are made when somebody asks,
-and thrown away when a free volume of the class comes, goes or is chosen.
+A change of a volume costs the same however many there are. Claims with equal requests (class, size, modes, labels)
+share one list of what would do for them and one result of where that can be reached; both are computed on demand, and
+dropped when a free volume of the class is added, removed or chosen.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Reachability(NamedTuple):
 
 
 class Affected(NamedTuple):
-    """Whom the change of a volume may matter to: the claims it names, and whoever looks for one of these classes."""
+    """What the change of a volume may affect: the claims it names, and claims that need one of these classes."""
 
     claims: set[Key]
     classes: set[str]
@@ -107,13 +107,13 @@ class VolumeIndex:
     # For a claim
 
     def kept_for(self, key: Key, claim: Obj) -> list[Obj]:
-        """Nobody else gets these, and it gets no other."""
+        """No other claim gets these, and it gets no other."""
         named = (self._volumes[name] for name in sorted(self._naming.get(key, ())))
         chosen = (self._volumes[name] for name in sorted(self._chosen_for.get(key, ())) if name in self._volumes)
         return [*(volume for volume in named if is_for(volume, claim) and not is_terminating(volume)), *chosen]
 
     def open_to(self, claim: Obj) -> Iterator[Obj]:
-        """Those that would do and that nobody has, the smallest first: the least is wasted so; names decide."""
+        """Those that would do and that no claim has, the smallest first: the least is wasted so; names decide."""
         shelf, asked = self._shelf(claim), _asked(claim)
         if (found := shelf.serving.get(asked)) is None:
             fitting = (volume for volume in shelf.volumes.values() if satisfies(volume, claim))
@@ -134,7 +134,7 @@ class VolumeIndex:
         self._shelf(volume).reaching.clear()
 
     def release(self, key: Key) -> set[str]:
-        """What was chosen for the claim is bound, or free again: the classes in which somebody may look again."""
+        """What was chosen for the claim is bound, or free again: the classes in which claims may search again."""
         classes: set[str] = set()
         for name in self._chosen_for.pop(key, ()):
             if self._chosen.get(name) == key:

@@ -1,4 +1,4 @@
-"""A layout: the columns of a kind and the function that fills them. Small words shared by the families."""
+"""A layout: the columns of a kind and the function that fills them. Also small helpers shared by the printers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Types whose JSON is not the list of their fields: times, quantities, numbers-or-words and raw JSON."""
+"""Types whose JSON is not the list of their fields: times, quantities, int-or-string and raw JSON."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 @job_argument
 @cluster_options
 def command(choice: Choice, name: str) -> None:
-    """Tell the story of a job: what happened, when, why, and what is next."""
+    """Describe a job: what happened, when, why, and what is next."""
     from shoal.cli.describe_page import describe_job
     from shoal.cli.job_lookup import find_job
 
@@ -40,7 +40,7 @@ def command(choice: Choice, name: str) -> None:
 
 
 def wrapped(page: str, width: int) -> str:
-    """The page for a terminal of that width, its lines broken between words and continued below their text."""
+    """The page for a terminal of that width, its lines broken at spaces and continued below their text."""
     return "\n".join(line for each in page.splitlines() for line in _wrapped_line(each, width))
 
 

@@ -1,4 +1,4 @@
-"""`shoal doctor`: what this machine allows, in plain words."""
+"""`shoal doctor`: what this machine allows, in plain English."""
 
 from __future__ import annotations
 

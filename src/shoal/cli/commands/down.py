@@ -1,4 +1,4 @@
-"""`shoal down`: ask the process that runs a cluster to end, and wait until the kernel says it has."""
+"""`shoal down`: stop the process that runs a cluster, and wait until the kernel reports its end."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def command(folder: Path, timeout: float) -> None:
         click.echo(f"The cluster in {data.path} has just ended.")
         return
     try:
-        if data.running() != running:  # it ended meanwhile, and the number may be another process's by now
+        if data.running() != running:  # it has ended, and the number may be another process's by now
             click.echo(f"The cluster in {data.path} has just ended.")
             return
         stopped = _pods(data, running)

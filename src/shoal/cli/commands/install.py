@@ -73,9 +73,9 @@ def command(kubeconfig: Path | None, context: str, dry_run: bool, output: str | 
     There is no public image: build it from deploy/Dockerfile and push it to a registry of yours.
 
     Applies the kinds of jobs, a service account with the rights the operator needs and no others, and the operator
-    itself. Running it again upgrades in place: jobs go on. Kinds that somebody else defined stay as they are.
+    itself. Running it again upgrades in place: jobs continue. Kinds defined by others stay as they are.
 
-    An installation is called shoal, or shoal-NAMESPACE-CLASS where it serves those alone; --name calls it otherwise.
+    An installation is called shoal, or shoal-NAMESPACE-CLASS where it serves those alone; --name sets another name.
     """
     options = _options(given)
     if output:
@@ -97,7 +97,7 @@ def command(kubeconfig: Path | None, context: str, dry_run: bool, output: str | 
 
 
 def _settled(options: Any) -> Any:
-    """Where no cluster is asked, whoever places gangs there has to be said; what is assumed without it is said too."""
+    """The options with a gang scheduler: no cluster is queried for it here, so a default is assumed and reported."""
     from dataclasses import replace
 
     from shoal.dialects import load

@@ -223,7 +223,7 @@ def _tasks(job: FoundJob) -> list[str]:
 
 
 async def _follow(cluster: KubernetesCluster, job: FoundJob, selection: LogSelection) -> None:
-    """Every task that is meant, as it comes, until the job has ended."""
+    """Follow every selected task as its output arrives, until the job has ended."""
     from shoal.cli.follow import Follower
 
     tasks = selection.tasks
@@ -291,7 +291,7 @@ class Printer:
 
 
 class _WaitReporter:
-    """Tells, once each, why a task that is meant says nothing."""
+    """Reports, once each, why a selected task has no output."""
 
     def __init__(self, tasks: tuple[str, ...]) -> None:
         from shoal.cli.progress import Board
@@ -425,7 +425,7 @@ async def _print_attempts(
 
 
 def _is_waiting(task: str, pod: Obj) -> bool:
-    """A pod that has said nothing yet; the reader is told so."""
+    """Whether a pod has no output yet; the reason is printed."""
     from shoal.cli.reasons import why_waiting
 
     if (pod.get("status") or {}).get("phase", "Pending") != "Pending":

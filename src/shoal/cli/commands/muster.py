@@ -35,7 +35,7 @@ def command(what: str) -> None:
     from shoal.launch.paddle_launcher import environment
     from shoal.launch.paddle_launcher.peers import TooManyFailed
 
-    del what  # both words mean the same
+    del what  # both values mean the same
     try:
         config = environment.read(os.environ)
         env = asyncio.run(_wait_for_peers(config))

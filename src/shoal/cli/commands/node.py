@@ -134,7 +134,7 @@ def command(kubeconfig: Path | None, context: str, folder: Path, ready_fd: int |
 
 
 def configured(options: dict[str, Any]) -> JoinConfig:
-    """The file, then what was said on the command line."""
+    """The settings of the file, overridden by the command line."""
     from shoal.cli.commands.up import certificate_of
     from shoal.kube import names
     from shoal.local.config import default_file, load

@@ -20,14 +20,14 @@ from shoal.cli.server_options import (
 _option = option_of("SHOAL_OPERATOR_")
 
 
-# What `shoal.operator.gang_scheduler_detection.WISHES` says, for the same reason as below.
+# A copy of `shoal.operator.gang_scheduler_detection.WISHES`, for the same reason as below.
 GANG_SCHEDULERS = ("auto", "shoal", "volcano", "coscheduling", "kueue", "native", "none")
-# What `shoal.dialects.DEFAULT` says; reading it would load the engine for a help text.
+# A copy of `shoal.dialects.DEFAULT`; reading it would load the engine for a help text.
 DIALECTS_HELP = "Job languages served.  [default: framework]"
 
 
 def read_dialects(_: click.Context, __: click.Parameter, text: str) -> tuple[str, ...]:
-    """Names with commas between them; those nobody has to ask for where none is given."""
+    """Comma-separated names; if none is given, those that are served without a request."""
     from shoal.dialects import DEFAULT, NAMES
 
     chosen = tuple(dict.fromkeys(word.strip() for word in text.split(",") if word.strip())) or DEFAULT

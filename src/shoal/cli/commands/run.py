@@ -86,11 +86,10 @@ def command(
     one ends everything at once; SIGTERM is a Ctrl-C too, and so is the loss of the terminal (SIGHUP). This cluster ends
     with its jobs, so a job that waits for something that cannot happen in it (more nodes than there are, tasks where it
     has none, its start, the end of its suspension, another controller, the opening of a queue, a command for an image)
-    is stopped with that reason, and the code is 1; as long as another part of it has a place, it goes on. Mistakes that
-    `shoal validate` reports end the command before
-    anything starts. What tasks print goes to stdout (with -o, to stderr), the table and all that is said about jobs to
-    stderr. What is left of each job is a folder ./shoal-out/JOB-TIME with a log per task and attempt, the job as it
-    ended, its story and its metrics.
+    is stopped with that reason, and the code is 1; as long as another task or gang of it can be placed, it continues.
+    Mistakes that `shoal validate` reports end the command before anything starts. The output of tasks is printed to
+    stdout (with -o, to stderr), the table and all messages about jobs to stderr. What is left of each job is a folder
+    ./shoal-out/JOB-TIME with a log per task and attempt, the job as it ended, its description and its metrics.
 
     \b
     shoal run pet.yaml
@@ -160,7 +159,7 @@ def _run_in_folder(
 
 @dataclass(slots=True)
 class Output:
-    """The folders that a run leaves, and what goes into them."""
+    """The folders that a run leaves, and their contents."""
 
     parent: Path | None  # None: nothing is kept
     folders: dict[str, Path] = field(default_factory=dict)  # by uid of the job
@@ -254,14 +253,14 @@ async def _run(
 
 
 def is_over(job: FoundJob) -> bool:
-    """Also of a job that is held and has let everything go: nobody else reaches this cluster to resume it."""
+    """True also for a suspended job whose pods are deleted: no other client reaches this cluster to resume it."""
     from shoal.engine import Stage
 
     return job.state.is_ended or (job.state.is_held and job.state.run.stage is Stage.OVER)
 
 
 def _print_failures(final: Sequence[FoundJob], shown: LineDisplay | TableDisplay) -> None:
-    """Why, in a sentence; the cluster that could tell the whole story is about to go."""
+    """Print why each failed, in one line; the cluster that could describe it in full is about to end."""
     from shoal.cli.describe_page import headline, last_message, resume_hint
     from shoal.cli.job_table import exit_code_of
 
@@ -296,7 +295,7 @@ async def _make_namespace(cluster: Cluster, name: str) -> None:
 
 
 class InterruptHandler:
-    """Ctrl-C, once and twice; SIGTERM as well. A lost terminal is heard once: it may be told twice by two."""
+    """Ctrl-C, once and twice; SIGTERM as well. A lost terminal counts once: two senders may report it."""
 
     def __init__(self, cluster: Cluster, follower: Follower, shown: LineDisplay | TableDisplay) -> None:
         self._cluster = cluster
@@ -342,15 +341,15 @@ class InterruptHandler:
 
 
 class UnschedulableJobs:
-    """Jobs of which a part can never start here: told once, and stopped where nothing else is left of them. The others
-    go on."""
+    """Jobs with a task or gang that can never start here: reported once, stopped if nothing else is left of them.
+    The others continue."""
 
     def __init__(self, cluster: Cluster, shown: LineDisplay | TableDisplay) -> None:
         self._cluster = cluster
         self._shown = shown
         self._fits: dict[str, dict[str, FitResult]] = {}  # by uid of the job, then by pod or group
-        self._reported: set[str] = set()  # jobs that go on in part
-        self.stopping: dict[str, asyncio.Task[None]] = {}  # by uid; a task that nobody holds may vanish
+        self._reported: set[str] = set()  # jobs that partly continue
+        self.stopping: dict[str, asyncio.Task[None]] = {}  # by uid; a task without a reference may vanish
 
     def has(self, job: FoundJob) -> bool:
         return uid_of(job.manifest) in self.stopping
@@ -392,7 +391,7 @@ class UnschedulableJobs:
 
 
 async def _stop_job(cluster: Cluster, job: FoundJob, shown: LineDisplay | TableDisplay, hint: str) -> None:
-    """Nobody waits for whoever stops a job, so it is told here what could not be done."""
+    """Report here what could not be stopped, because no caller awaits the task that stops a job."""
     from shoal.cli.job_actions import stop
     from shoal.cluster.client import OutcomeUnknown
     from shoal.kube.errors import ApiError

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 def command(choice: Choice, name: str, sizes: tuple[str, ...]) -> None:
     """Change the number of tasks of a role.
 
-    What depends on the number changes with it, in one step: a Framework that asked for all of its workers to succeed
-    asks for all of the new number, a Job whose minAvailable meant all of its pods for all of the new ones. A minimum
-    that is more than there are pods comes back with them.
+    What depends on the number changes with it, in one step: a Framework that required all of its workers to succeed
+    requires all of the new number, a Job whose minAvailable meant all of its pods requires all of the new ones. A
+    minimum that exceeds the number of pods is restored with them.
 
     \b
     shoal scale pet worker=2

@@ -21,7 +21,7 @@ from shoal.cli.server_options import (
 if TYPE_CHECKING:
     from shoal.scheduler.planner.gang_types import PlannerSettings
 
-CHOSEN = ("sharing", "profile", "tiers", "enqueue", "preempt", "reclaim")  # also in the file, where more can be said
+CHOSEN = ("sharing", "profile", "tiers", "enqueue", "preempt", "reclaim")  # also in the file, which has more settings
 
 _option = option_of("SHOAL_SCHEDULER_")
 
@@ -89,7 +89,7 @@ def command(log_format: str, config: Path | None, **given: Any) -> None:
 
 
 def _settings(config: Path | None, chosen: dict[str, Any]) -> PlannerSettings:
-    """The file's, and over them what was said on the command line or in the environment."""
+    """The settings of the file, overridden by the command line and the environment."""
     from shoal.local.config import load
     from shoal.scheduler.planner.gang_types import PlannerSettings
 

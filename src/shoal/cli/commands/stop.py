@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 def command(choice: Choice, name: str) -> None:
     """Stop a job; the object stays.
 
-    Its pods end with their grace periods. A stopped job does not run again: delete it and submit it anew for that. A
-    batch Job is suspended instead: it keeps its successes, and `shoal start` lets it go on. A ReplicaSet has no end and
+    Its pods end with their grace periods. A stopped job does not run again: delete it and submit it again for that. A
+    batch Job is suspended instead: it keeps its successes, and `shoal start` resumes it. A ReplicaSet has no end and
     cannot be stopped: scale it to 0, or delete it.
     """
     from shoal.cli.job_actions import stop, why_unstoppable

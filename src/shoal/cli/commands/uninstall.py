@@ -28,7 +28,7 @@ def command(
     shoal uninstall
     shoal uninstall --crds      # and every job with them
 
-    Pods of running jobs go on; nobody looks after them until an operator is there again.
+    Pods of running jobs continue; they are not managed until an operator is installed again.
     """
     from shoal.install.apply import uninstall
     from shoal.install.manifests import InstallOptions

@@ -67,8 +67,8 @@ def capacity_of(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -
 def command(folder: Path, detach: bool, ready_fd: int | None, **options: Any) -> None:
     """Start a cluster on this machine.
 
-    It speaks the Kubernetes API and runs pods as processes. What it stores stays in the folder: a cluster that was
-    stopped or killed goes on where it was. Where it runs already, that is said, and the command succeeds.
+    It serves the Kubernetes API and runs pods as processes. What it stores stays in the folder: a cluster that was
+    stopped or killed resumes where it was. If it runs already, the command reports that and succeeds.
 
     \b
     shoal up --detach
@@ -91,7 +91,7 @@ def command(folder: Path, detach: bool, ready_fd: int | None, **options: Any) ->
 
 
 def configured(options: dict[str, Any], *, job_file: Path | None = None) -> ClusterConfig:
-    """The file, then what was said on the command line. `job_file`: a job file in whose folder one may lie."""
+    """The file, overridden by the command line. `job_file`: a job file in whose folder one may lie."""
     from shoal.apiserver.server import ServerListenError, is_loopback
     from shoal.cli.project import warn_of_missing_paths
     from shoal.local.cluster import ClusterConfig

@@ -1,4 +1,4 @@
-"""`shoal wait`: until a job has got somewhere; the exit code says where."""
+"""`shoal wait`: wait until a job has reached a state; the exit code reports which."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def command(choice: Choice, name: str, goal: str, timeout: float | None) -> None
 
     Ends with the job's own exit code when waiting for its end (0 where it succeeded, the failed task's where a process
     can have that code, else 1), with 1 where the goal cannot be reached any more, and with 124 when time is up. A
-    Volcano Job that was aborted counts as ended until somebody resumes it.
+    Volcano Job that was aborted counts as ended until it is resumed.
     """
     from shoal.cli.job_lookup import JobNotFound, find_job
     from shoal.cli.job_table import exit_code_of
@@ -79,7 +79,7 @@ def is_aborted(found: FoundJob) -> bool:
 
 
 def describe_result(found: FoundJob) -> str:
-    """How the job stands; of one that failed or is held, also why, and what can be done."""
+    """The state of the job; for one that failed or is held, also why, and what can be done."""
     from shoal.cli.describe_page import resume_hint
     from shoal.cli.job_table import job_status
     from shoal.cli.reasons import why_ended

@@ -1,8 +1,8 @@
-"""A way to an API server, and what is shown there to be let in.
+"""A way to an API server, and the credentials for it.
 
-What never changes (a token written in the kubeconfig, a certificate) is part of the `ConnectionConfig`. What does
-change comes from `Credentials`: at hand as long as it is good, and fetched anew when it has run out or was not
-accepted. Fetching may read a file or run a program, so it may block; a client with a loop calls it in a thread.
+What never changes (a token written in the kubeconfig, a certificate) is stored in the `ConnectionConfig`. What does
+change is supplied by `Credentials`: cached as long as it is valid, and fetched again when it has expired or was
+rejected. Fetching may read a file or run a program, so it may block; a client with a loop calls it in a thread.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from typing import Protocol
 
 
 class ConnectionConfigError(ConnectionError):
-    """There is no way to an API server; the message says what is wrong, where, and what would be right."""
+    """There is no way to an API server; the message states what is wrong, where, and what would be right."""
 
 
 @dataclass(frozen=True, slots=True)
 class RequestCredentials:
-    """What a request carries besides what every request does; `ssl_context` stands in for the connection's own."""
+    """What a request carries besides what every request does; `ssl_context` replaces the connection's own."""
 
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)  # a token is nobody's business
     ssl_context: ssl.SSLContext | None = None
@@ -32,7 +32,7 @@ class Credentials(Protocol):
         ...
 
     def fetch(self) -> RequestCredentials:
-        """Fetch it anew, even if some is at hand. May block; raises NoConnection where there is none to be had."""
+        """Fetch it again, even if some is at hand. May block; raises NoConnection if none can be obtained."""
         ...
 
 
@@ -62,8 +62,8 @@ class ConnectionConfig:
     proxy: str = field(default="", repr=False)  # may hold a password
     server_name: str = ""  # the name to look for in the server's certificate, where it is not the address
     compression: bool = field(default=False, compare=False)  # long answers, which is worth it over slow lines only
-    user_description: str = field(default="", compare=False)  # for sentences: the user and the file that names it
-    name: str = field(default="", compare=False)  # the context, for sentences
+    user_description: str = field(default="", compare=False)  # for messages: the user and the file that names it
+    name: str = field(default="", compare=False)  # the context, for messages
     certificate: bytes = field(default=b"", compare=False, repr=False)  # shown to the server, where that is one
     files: tuple[Path, ...] = field(default=(), compare=False)  # that hold the credentials
 

@@ -40,7 +40,7 @@ def contexts(files: Path | Sequence[Path]) -> list[str]:
 
 
 def from_kubeconfig(files: Path | Sequence[Path], *, server: str = "", context: str = "") -> ConnectionConfig:
-    """A context, by default the current one; `server` stands in for its address. Raises NoConnection."""
+    """A context, by default the current one; `server` replaces its address. Raises NoConnection."""
     config = _Files.referrer(files)
     name = context or config.current()
     context_entry = config.named("contexts", name, "context")

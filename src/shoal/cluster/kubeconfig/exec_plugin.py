@@ -1,8 +1,8 @@
 """Exec plugins: programs that a kubeconfig names and that fetch credentials (cloud log-ins, single sign-on).
 
-The program is told in KUBERNETES_EXEC_INFO what is wanted, and answers with an ExecCredential on its output. What it
-gave is kept until it expires or the server does not accept it. Whether it may ask the person something is what
-`interactiveMode` and our own input decide.
+The program receives the request in KUBERNETES_EXEC_INFO, and writes an ExecCredential to its output. The credential
+is kept until it expires or the server does not accept it. Whether the program may prompt the user depends on
+`interactiveMode` and on our own input.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ class ExecPlugin:
     env: Mapping[str, str] = field(repr=False)
     api_version: str
     interactive: InteractiveMode
-    where: str  # the file and path of its entry, for sentences
+    where: str  # the file and path of its entry, for messages
     hint: str = ""  # how to install it
-    cluster: Mapping[str, Any] | None = field(default=None)  # what it is told about the cluster, where it wants that
+    cluster: Mapping[str, Any] | None = field(default=None)  # what it receives about the cluster, if it requires that
 
     @classmethod
     def read(cls, entry: KubeconfigEntry, cluster: KubeconfigEntry, url: str) -> ExecPlugin:

@@ -24,7 +24,7 @@ def in_cluster(variables: Mapping[str, str], account: Path = _ACCOUNT) -> Connec
     except (OSError, ssl.SSLError, UnicodeDecodeError) as problem:
         raise ConnectionConfigError(f"the service account's authority {authority} cannot be used: {problem}") from None
     credentials = TokenFile(token)
-    credentials.fetch()  # a token that cannot be read is told now, not at the first request
+    credentials.fetch()  # an unreadable token is reported now, not at the first request
     return ConnectionConfig(
         f"https://{f'[{host}]' if ':' in host else host}:{port}",
         ssl_context=ssl_context,

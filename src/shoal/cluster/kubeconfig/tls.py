@@ -14,7 +14,7 @@ from shoal.cluster.kubeconfig.connection import ConnectionConfigError, RequestCr
 
 @dataclass(frozen=True, slots=True)
 class TlsConfig:
-    """Whom to believe: the holder of a certificate signed by `authority` (PEM), by default one the system trusts."""
+    """Which server to trust: the holder of a certificate signed by `authority` (PEM), by default a system one."""
 
     authority: str = ""
     skip_verify: bool = False  # insecure-skip-tls-verify

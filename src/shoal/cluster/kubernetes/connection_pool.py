@@ -37,7 +37,7 @@ class ConnectFailed(Exception):
 
 
 class StaleConnection(ConnectionResetError):
-    """A connection that had waited broke before anything was heard: it was probably over when it was used."""
+    """A kept connection broke before any byte of a response: it was probably closed when it was used."""
 
 
 class ConnectionPool:
@@ -132,7 +132,7 @@ class ConnectionPool:
         return connection
 
     async def _resolve(self) -> list[Any]:
-        """Where the server is: looked up once, however many ask meanwhile or soon after."""
+        """The server's addresses: looked up once, for all callers until the lookup expires."""
         loop = asyncio.get_running_loop()
         if self._addresses is None or (self._addresses.done() and self._addresses_end <= loop.time()):
             lookup = loop.getaddrinfo(self._host, self._port, type=socket.SOCK_STREAM)

@@ -25,7 +25,7 @@ _REVIEW = f"/apis/authorization.k8s.io/v1/{_REVIEWS}"
 class Version:
     major: int
     minor: int
-    text: str  # as the server says it: v1.36.0
+    text: str  # as the server reports it: v1.36.0
 
     @property
     def is_supported(self) -> bool:
@@ -55,7 +55,7 @@ async def server_version(transport: Transport) -> Version:
 
 
 async def require_supported(transport: Transport) -> Version | None:
-    """Its version; Unreachable where it is too old. None where we may not ask, which need not stop anybody."""
+    """Its version; Unreachable if it is too old. None if it may not be read, which need not stop the caller."""
     try:
         version = await server_version(transport)
     except ApiError as refused:

@@ -1,7 +1,7 @@
-"""What went wrong on the way to a server, in one sentence with the way out.
+"""What went wrong on the way to a server, in one message with the way out.
 
-A refusal keeps the server's own words and code. Everything before that (no such host, a stranger's certificate, a
-server that is not Kubernetes at all) becomes `Unreachable`, whose message a person can act on.
+An error response keeps the server's own message and code. Everything before that (no such host, an unknown
+certificate, a server that is not Kubernetes at all) becomes `Unreachable`, whose message a person can act on.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from shoal.cluster.kubernetes.http1 import Response
 from shoal.cluster.kubernetes.retry import OVERLOADED, RequestFailure
 from shoal.kube.errors import ApiError
 
-_NOT_RETRIED = 400  # stands for what time does not heal: it is not tried again
+_NOT_RETRIED = 400  # represents what time does not heal: it is not retried
 _EXPIRED, _NOT_YET_VALID, _OTHER_NAME, _OTHER_ADDRESS = 10, 9, 62, 64
 _decode = msgspec.json.Decoder().decode
 
 
 class Unreachable(ConnectionError):
-    """Nothing was asked: there is no way to the server, or what is there is no API server. The message says why."""
+    """No request was sent: there is no way to the server, or it is no API server. The message has the reason."""
 
 
 def transport_failure(problem: Exception, connection: ConnectionConfig, what: str) -> RequestFailure:
@@ -143,12 +143,12 @@ def _status_in(body: bytes) -> dict[str, Any] | None:
 
 
 def _is_gateway(code: int) -> bool:
-    """Codes that something in front of an API server gives in its place, with words of its own."""
+    """Codes that a proxy in front of an API server returns in its place, with a message of its own."""
     return code in (401, 403, 429) or code >= 500
 
 
 def _is_unknown_group(code: int, body: bytes, what: str) -> bool:
-    """An API server has no Status for groups it does not serve, only these words."""
+    """An API server has no Status for groups it does not serve, only this text."""
     return code == 404 and body.strip() == b"404 page not found" and " /apis/" in what
 
 
@@ -159,7 +159,7 @@ def _wait_seconds(response: Response) -> float | None:
 
 
 def not_json(connection: ConnectionConfig, what: str) -> Unreachable:
-    """A success whose words are not Kubernetes'."""
+    """A success whose content is not Kubernetes'."""
     url = connection.url
     return Unreachable(f"{url} does not answer as a Kubernetes API server: {what} is no JSON object. Check the address")
 

@@ -22,7 +22,7 @@ Shape = TypeVar("Shape")
 
 
 class Metadata(TypedDict, total=False):
-    """All but managedFields, which is a good part of every object and which few read."""
+    """All but managedFields, which is a large share of every object and which few read."""
 
     name: str
     generateName: str
@@ -115,7 +115,7 @@ class Decoder:
 
 
 def set_type_meta(obj: Obj, kind: Kind) -> Obj:
-    """Metadata that comes alone says only that it is metadata: here it says of what."""
+    """Metadata sent alone has the kind PartialObjectMetadata: here it gets the kind of its object."""
     if obj.get("kind") == "PartialObjectMetadata":
         obj["apiVersion"], obj["kind"] = kind.api_version, kind.kind
     return obj

@@ -1,9 +1,9 @@
-"""How many requests are on their way at once: as many as the server bears, found by trying.
+"""How many requests are in flight at once: as many as the server bears, found by trying.
 
-There is no fixed rate. The limit grows while answers stay quick (fast at first, by one per round later), halves when
-the server says it is asked too much, and shrinks a little while answers take many times as long as the quickest did:
-then requests only wait in the server's queue instead of in ours. Watches, logs and leases do not wait in line: a
-leader that cannot renew its lease because it is busy would be deposed for being busy.
+There is no fixed rate. The limit grows while responses stay quick (fast at first, by one per round later), halves when
+the server reports overload, and shrinks a little while responses take many times as long as the quickest did: then
+requests only wait in the server's queue instead of in ours. Watches, logs and leases do not wait in line: a leader
+that cannot renew its lease because it is busy would be deposed for being busy.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class ConcurrencyBounds:
     next_turn: float = 32
     least: float = 1
     # Answers may be slow for reasons that asking less does not change. And a server that writes its log to disk takes
-    # together what comes together: eight at a time were seen to cost it up to twice as much each as thirty-two.
+    # what arrives together as one: eight at a time were seen to cost it up to twice as much each as thirty-two.
     slow_minimum: float = 32
     most: float = 256
     easy: float = 4  # times the quickest answer: below it there is room for more
@@ -26,7 +26,7 @@ class ConcurrencyBounds:
 
 
 class ConcurrencyLimit:
-    """The limit, and what moves it. Pure: latencies and moments are told."""
+    """The limit, and what moves it. Pure: latencies and moments are passed in."""
 
     def __init__(self, bounds: ConcurrencyBounds | None = None) -> None:
         self._bounds = bounds or ConcurrencyBounds()
@@ -79,7 +79,7 @@ class RequestQueue:
         return self._in_flight >= int(self._limiter.limit)
 
     async def acquire(self) -> None:
-        """Wait for a turn; whoever has one gives it back with `release`."""
+        """Wait for a turn; it is given back with `release`."""
         if not self.is_full and not self._waiting:
             self._in_flight += 1
             return

@@ -1,4 +1,4 @@
-"""HTTP/1.1 over one connection, as asyncio tells it: a question, its whole answer, the next question."""
+"""HTTP/1.1 over one connection, as an asyncio protocol: a request, its whole response, the next request."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Http1Connection(asyncio.Protocol):
         self._transport.write(data)
         try:
             return await response
-        except BaseException:  # an answer may still be on its way, which nobody will read
+        except BaseException:  # a response may still be on its way, which is not read
             self.end()
             raise
         finally:
@@ -57,9 +57,9 @@ class Http1Connection(asyncio.Protocol):
             self._reset()  # while it waits it holds on to no answer
 
     def is_reusable(self) -> bool:
-        """Whether nothing came since the last answer, and nothing of the last question is left to send.
+        """Whether nothing was received since the last response, and nothing of the last request is left to send.
 
-        Whatever came is its end, even if asyncio has not told it yet.
+        Anything received is the connection's end, even if asyncio has not reported it yet.
         """
         return self.is_open and self._socket.fileno() != -1 and self._poll.poll(0) == self._idle_events
 
@@ -68,7 +68,7 @@ class Http1Connection(asyncio.Protocol):
             self.is_open = False
             self._transport.abort()
 
-    # What asyncio tells
+    # asyncio callbacks
 
     def connection_made(self, transport: Any) -> None:
         self._transport = transport

@@ -44,9 +44,9 @@ _VERBS = {"GET": "get", "POST": "create", "PATCH": "patch", "DELETE": "delete"}
 
 
 class KubernetesCluster:
-    """Use `open_client`, or call `close` at the end. `shapes` says what is decoded of lists and watches of a kind,
-    `answers` what is decoded of all other answers about it: who writes many pods and reads only their uids says so.
-    """
+    """Use `open_client`, or call `close` at the end. `shapes` selects what is decoded of lists and watches of a kind.
+    `answers` selects what is decoded of all other responses about it, for a client that writes many pods and reads
+    only their uids."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class KubernetesCluster:
         rng: random.Random | None = None,
         note: OnRequest = lambda _, __: None,
     ) -> None:
-        """`note` hears of each request that leaves: its verb and its resource."""
+        """`note` is called for each request that is sent, with its verb and its resource."""
         self.transport = Transport(connection, settings, clock=clock, rng=rng, note=note)
         self._decoders = Decoders(answers or {})
         self._watcher = Watcher(self.transport, Decoders(shapes or {}))
@@ -155,7 +155,7 @@ class KubernetesCluster:
         )  # fmt: skip
 
     async def delete(self, kind: Kind, name: str, namespace: str = "", options: DeleteOptions | None = None) -> Obj:
-        """Asked again where a kept connection broke at once; a 404 then says as well that it is gone."""
+        """Retried where a kept connection broke at once; a 404 then also means that it is gone."""
         if not name:
             raise ValueError(f"which {kind.kind} to delete? without a name it would be all of them")
         return await self._request(kind, "DELETE", path_of(kind, namespace, name), delete_options_body(options))
@@ -250,7 +250,7 @@ class KubernetesCluster:
             return False
 
     async def require_supported(self) -> Version | None:
-        """Raises Unreachable, with a sentence, where the server is too old."""
+        """Raises Unreachable, with a message, if the server is too old."""
         return await discovery.require_supported(self.transport)
 
     async def require_unserved(self) -> Version | None:

@@ -30,7 +30,7 @@ def path_of(kind: Kind, namespace: str | None, name: str = "", subresource: str 
 
 
 def quote_segment(name: str) -> str:
-    """As it stands in a path: `..` would be taken for the folder above, so it becomes a name that nothing can have."""
+    """The name as quoted in a path: `..` would mean the folder above, so it becomes a name that nothing can have."""
     if _is_plain(name):
         return name
     return quote(name, safe="") if name.strip(".") else name.replace(".", "%2E")

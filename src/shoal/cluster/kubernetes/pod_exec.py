@@ -46,7 +46,7 @@ def _path(pod: str, namespace: str, command: ExecRequest, streams: Streams) -> s
 async def _handshake_error(
     transport: Transport, request: ApiRequest, refused: aiohttp.WSServerHandshakeError
 ) -> Exception:
-    """A refused handshake tells only its code; the same question without one is answered with the words."""
+    """A rejected handshake has only its code; the same request without one returns the message."""
     try:
         await transport.send(request)
     except ApiError as error:
@@ -76,7 +76,7 @@ async def _run_session(websocket: aiohttp.ClientWebSocketResponse[bool], streams
 async def _send_stdin(websocket: aiohttp.ClientWebSocketResponse[bool], streams: Streams) -> None:
     if streams.stdin is None:
         return
-    with contextlib.suppress(aiohttp.ClientError, ConnectionError):  # the other direction tells how it ended
+    with contextlib.suppress(aiohttp.ClientError, ConnectionError):  # the other direction reports how it ended
         async for data in streams.stdin:
             await websocket.send_bytes(bytes([STDIN]) + data)
         if websocket.protocol == V5:

@@ -19,7 +19,7 @@ class ApiRequest:
     accept: str = JSON
     repeatable: bool = False  # twice is the same as once
     urgent: bool = False  # does not wait in line
-    latency_class: str = ""  # of which the latency tells how the server is; '' where it tells about the answer's size
+    latency_class: str = ""  # whose latency shows the server's state; '' where it depends on the response's size
     verb: str = "get"
     resource: str = ""  # the plural of what is asked for; '' where it is the server itself
 

@@ -1,8 +1,8 @@
 """When a request that failed is sent once more, and after how long. Pure: chance is passed in.
 
-What the server says it did not do (429, or a Retry-After of any kind) may be sent again whatever it is. What may have
-been done is sent again only where twice is the same as once: reads, server-side apply, reviews and dry runs. Nothing
-is tried for ever: the programs above have queues of their own.
+What the server reports as not done (429, or a Retry-After of any kind) may always be sent again. What may have been
+done is sent again only where twice is the same as once: reads, server-side apply, reviews and dry runs. Nothing is
+tried for ever: the programs above have queues of their own.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _TRANSIENT = frozenset({502, 503, 504})
 
 @dataclass(frozen=True, slots=True)
 class RetryLimits:
-    """How often: when nobody answered, when the server was unwell, and when it asked us to come back later."""
+    """How often to retry: without a response, after a server error, and after the server's request to wait."""
 
     no_answer: int = 3
     server_error: int = 4
@@ -50,7 +50,7 @@ class RequestFailure(Exception):
 
     @property
     def is_overload(self) -> bool:
-        """Whether the server said that it is asked for too much."""
+        """Whether the server reported that it receives too many requests."""
         return self.code == OVERLOADED or (self.code == 503 and self.wait_seconds is not None)
 
 

@@ -1,8 +1,8 @@
-"""Whether the server answers, in a sentence: for whoever asks what a program is waiting for.
+"""Whether the server answers, as a message: it shows what a program is waiting for.
 
-A refusal is an answer. No way to the server, an answer that got lost, one that says the server is unwell, and one that
-is long in coming are not; the next answer to anything ends the complaint. One slow answer among quick ones is no
-silence, but reads and writes are heard apart: a server whose store hangs still reads from memory.
+A rejection is an answer. No way to the server, a lost response, a server error and a response that takes long are not;
+the next response to anything ends the complaint. One slow response among quick ones is no silence, but reads and
+writes are counted separately: a server whose store hangs still reads from memory.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ SLOW_SECONDS = 5.0
 
 
 class ServerHealth:
-    """Of one server. `seconds` is a clock that only goes forward."""
+    """Of one server. `seconds` is a clock that only advances."""
 
     def __init__(self, url: str, seconds: Callable[[], float]) -> None:
         self._url = url
@@ -29,7 +29,7 @@ class ServerHealth:
         self._answered_at: dict[bool, float] = {}  # when a read (True) or a write was answered last
 
     def outage(self) -> str:
-        """Why nothing is heard of the server; '' while it answers."""
+        """Why the server is silent; '' while it answers."""
         overdue = (
             pending
             for pending in self._pending.values()
@@ -49,7 +49,7 @@ class ServerHealth:
             if not self._outage:
                 self._answered_at[_is_read(request)] = self._seconds()
             raise
-        except BaseException:  # nobody waits for it any longer
+        except BaseException:  # it is no longer waited for
             self._outage = self._overdue(pending) or self._outage
             raise
         else:

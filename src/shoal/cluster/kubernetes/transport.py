@@ -1,8 +1,8 @@
-"""One request, for as long as it makes sense: credentials shown, its turn waited for, failures tried again.
+"""One request, for as long as it makes sense: credentials sent, its turn waited for, failures retried.
 
-Questions with a whole answer share one pool of kept connections; streams and conversations have their own. Every
-request has a deadline over all its attempts; of a stream only the head has one. A 401 has the credentials fetched anew,
-once, and whoever else was turned away meanwhile uses what came of that. Time and chance are passed in.
+Requests with a whole response share one pool of kept connections; streams and websockets have their own. Every
+request has a deadline over all its attempts; of a stream only the head has one. A 401 has the credentials fetched
+again, once, and other requests that were rejected at the same time use the result. Time and chance are passed in.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _NO_LIMIT = aiohttp.ClientTimeout(total=None)
 @dataclass(frozen=True, slots=True)
 class TransportSettings:
     deadline_seconds: float = 60.0
-    idle_seconds: float = 300.0  # a watch that says nothing, not even a bookmark, for so long is opened anew
+    idle_seconds: float = 300.0  # a watch without any event, even a bookmark, for so long is opened again
     retry_limits: RetryLimits = field(default_factory=RetryLimits)
     bounds: ConcurrencyBounds = field(default_factory=ConcurrencyBounds)
 
@@ -102,7 +102,7 @@ class Transport:
     async def stream(
         self, request: ApiRequest, *, idle_seconds: float | None = None
     ) -> AsyncGenerator[aiohttp.StreamReader, None]:
-        """An answer that comes bit by bit; it ends by an aiohttp error where nothing comes for `idle_seconds`."""
+        """A response read in chunks; it ends by an aiohttp error where nothing arrives for `idle_seconds`."""
 
         async def head(request: ApiRequest, creds: RequestCredentials) -> aiohttp.ClientResponse:
             return await self._streamed(request, creds, idle_seconds)
@@ -259,7 +259,7 @@ class Transport:
         creds = credentials.cached()
         if creds is None:
             async with self._fetch_lock:
-                creds = credentials.cached()  # somebody else may have fetched it while we waited
+                creds = credentials.cached()  # another task may have fetched it while this one waited
                 if creds is None:
                     creds = await asyncio.to_thread(credentials.fetch)
         return creds
@@ -274,26 +274,26 @@ class Transport:
         """Whether there are other credentials than those the server just rejected."""
         credentials = self.connection.credentials
         async with self._fetch_lock:
-            other = credentials.cached()  # somebody may have been here before
+            other = credentials.cached()  # another task may have done it
             if other is None or other == rejected:
                 other = await asyncio.to_thread(credentials.fetch)
         return other != rejected
 
 
 def _is_repeatable(request: ApiRequest, failure: RequestFailure) -> bool:
-    """A deletion is, where it probably left over a connection that was over: a 404 then says as well that it worked."""
+    """Also a deletion that was probably sent over a closed connection: a 404 then also means that it worked."""
     return request.repeatable or (failure.was_stale and request.method == "DELETE")
 
 
 def _most_relevant(request: ApiRequest, failures: list[RequestFailure]) -> RequestFailure:
-    """The last; but a write that may have been heard is not denied by a later try for which there was no way."""
+    """The last; but a write that may have been received is not denied by a later try that found no way."""
     last = failures[-1]
     delivered = [failure for failure in failures if failure.may_have_succeeded and failure.wait_seconds is None]
     return last if last.may_have_succeeded or not delivered or request.method == "GET" else delivered[-1]
 
 
 def _proxy(address: str) -> dict[str, Any]:
-    """A user and password in the proxy's address are shown to the proxy and to nobody else."""
+    """A user and password in the proxy's address are sent to the proxy alone."""
     if not address:
         return {}
     url = URL(address)

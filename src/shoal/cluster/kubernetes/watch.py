@@ -1,8 +1,8 @@
-"""Changes as they come: chunks split into lines, lines into events, and lists that begin a watch.
+"""Changes as they arrive: chunks split into lines, lines into events, and lists that begin a watch.
 
-A stream that ends is normal, however it ends: whoever reads goes on from the last version seen. Only what the server
-says itself is an error: 410 where the version is no longer kept, or a refusal. Lists stream where the server can do
-that; where it says it cannot, they come in pages and the watch follows from there.
+A stream that ends is normal, however it ends: the reader resumes from the last version seen. Only what the server
+reports itself is an error: 410 where the version is no longer kept, or a rejection. Lists stream where the server
+supports that; otherwise they are read in pages and the watch follows from there.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Watcher:
     def __init__(self, transport: Transport, decoders: Decoders) -> None:
         self._transport = transport
         self._decoders = decoders
-        self._streams_lists = True  # until the server says that it does not
+        self._streams_lists = True  # until the server reports that it does not
 
     async def page(
         self,
@@ -86,7 +86,7 @@ class Watcher:
             items, metadata = decoder.items(body)
         except (msgspec.DecodeError, UnicodeDecodeError):
             raise not_json(self._transport.connection, str(request)) from None
-        for item in items:  # a list says once what its items are
+        for item in items:  # a list states once what its items are
             item["apiVersion"], item["kind"] = kind.api_version, kind.kind
         return Page(items, metadata.resource_version, metadata.continue_token, metadata.remaining)
 
@@ -98,7 +98,7 @@ class Watcher:
     async def list_and_watch(
         self, watch_request: WatchRequest, resource_version: str
     ) -> AsyncGenerator[WatchEvent, None]:
-        """First what there is, then a bookmark that says so, then what changes."""
+        """First what exists, then a bookmark that marks its end, then what changes."""
         if self._streams_lists:
             try:
                 path = watch_request.path(resource_version, streaming=True)
@@ -134,7 +134,7 @@ class Watcher:
             except ApiError as refused:
                 if refused.code != 410 or is_first:
                     raise
-                items.clear()  # what came already may be gone by now, and nobody would tell
+                items.clear()  # earlier items may be gone by now, without any event
                 page = await self._page(watch_request)
             items += page.items
             token, is_first = page.continue_token, False

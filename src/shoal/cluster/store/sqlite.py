@@ -102,7 +102,7 @@ def _empty_store(path: Path) -> StoreBroken:
 
 
 class SqliteJournal:
-    """One file, one process: the lock is SQLite's own and goes with the process, however it ends."""
+    """One file, one process: the lock is SQLite's own and ends with the process, however it ends."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -1,10 +1,10 @@
 """Every object in memory, by resource and key, one revision counter over all of them, and group commit.
 
-A write changes memory at once and joins the current batch; the batch is one transaction, committed at the
-end of the loop's turn or as soon as somebody reads. Watchers and readers therefore never see anything that a
-crash could take back. A batch the disk refuses is taken back from memory too, in reverse order.
+A write changes memory at once and joins the current batch; the batch is one transaction, committed at the end of the
+loop's turn or upon the next read. Watchers and readers therefore never see anything that a crash could take back. A
+batch the disk refuses is taken back from memory too, in reverse order.
 
-The store knows nothing of Kubernetes beyond uid, labels and revision; meaning lives in the machinery.
+The store depends on nothing of Kubernetes beyond uid, labels and revision; meaning is the machinery's.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Observer = Callable[["Table", Stored | None, Stored | None], None]
 
 @dataclass(frozen=True, slots=True)
 class HistoryLimits:
-    """How much past is kept: whichever bound is met first. Superseded versions count with their bytes."""
+    """How much past is kept: whichever bound is reached first. Superseded versions count with their bytes."""
 
     changes: int = 100_000
     superseded_bytes: int = 8 << 20
@@ -236,7 +236,7 @@ class Store:
 
 
 def _net_changes(batch: list[tuple[Table, StoredChange]]) -> tuple[list[Row], list[int]]:
-    """What a batch comes to on disk: the last state of each object it touched."""
+    """What a batch amounts to on disk: the last state of each object it touched."""
     rows: dict[int, Row] = {}
     deleted_ids: list[int] = []
     for table, change in batch:

@@ -33,7 +33,7 @@ class Strategy:
     unconditional_update: bool = True  # PUT without a resourceVersion
     create_on_update: bool = False  # PUT of an object that is not there
     keeps_initial_status: bool = False  # a status given on create is kept
-    # Groups of spec fields that admission fills in: where a new object had none of a group, nobody manages it.
+    # Groups of spec fields that admission fills in: a group that a new object lacked has no manager.
     admission_fills: tuple[tuple[str, ...], ...] = ()
     status_writes_metadata: bool = True  # the status subresource also takes labels and annotations
     # Look-ups and fill-ins of admission, before validation: (core, new, old or None).

@@ -1,7 +1,7 @@
 """CustomResourceDefinitions and the resources they define.
 
 A definition whose names are free is established in the same write that creates it; one whose names are taken
-says so in its conditions and is looked at again when the other goes.
+reports that in its conditions and is checked again when the other is deleted.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def _conflict(core: Core, resource: str, group: str, names: Obj) -> tuple[str, s
     conflicts += [(field, name) for field, name in kinds if name and name in kinds_in_use]
     if not conflicts:
         return None
-    field, name = conflicts[-1]  # one condition has room for one; an API server tells the last
+    field, name = conflicts[-1]  # one condition has room for one; an API server reports the last
     return f"{field}Conflict", f'"{name}" is already in use'
 
 

@@ -45,7 +45,7 @@ def _prepare_claim(core: Core, claim: Obj) -> None:
 
 
 def _prepare_budget(core: Core, budget: Obj) -> None:
-    """Nobody may go before somebody has counted."""
+    """No pod may be evicted before the pods are counted."""
     del core
     budget["status"] = {"currentHealthy": 0, "desiredHealthy": 0, "disruptionsAllowed": 0, "expectedPods": 0}
 

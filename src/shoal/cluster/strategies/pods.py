@@ -20,7 +20,7 @@ _QOS_RESOURCES = ("cpu", "memory")  # the resources that decide the quality of s
 
 
 def admit(core: Core, pod: Obj, old: Obj | None) -> None:
-    """Give a new pod the number its priority class stands for, if its namespace may have it."""
+    """Give a new pod the priority of its priority class, if its namespace may have it."""
     if old is not None:
         return
     spec = pod["spec"]

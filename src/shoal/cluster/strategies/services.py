@@ -63,7 +63,7 @@ def _check_available(core: Core, service: Obj, requested: str) -> None:
     try:
         inside = ip_address(requested) in network
     except ValueError:
-        return  # validation says what is wrong with it
+        return  # validation reports what is wrong with it
     if not inside:
         why = f"the provided IP ({requested}) is not in the valid range. The range of valid IPs is {network}"
     elif requested in core.service_addresses:

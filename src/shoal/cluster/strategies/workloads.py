@@ -1,4 +1,4 @@
-"""ReplicaSet, Deployment and Job: whose pods are whose. A Job's selector is its own uid unless somebody chose one."""
+"""ReplicaSet, Deployment and Job: whose pods are whose. A Job's selector is its own uid unless one was given."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _prepare_job(core: Core, job: Obj) -> None:
     template = spec["template"].setdefault("metadata", {})
     job_labels = {CONTROLLER_UID: uid, JOB_NAME: name, _LEGACY_UID: uid, _LEGACY_NAME: name}
     if template.get("labels") and meta.get("labels") == template["labels"]:
-        meta["labels"] = {**meta["labels"], **job_labels}  # it goes by the labels of its pods
+        meta["labels"] = {**meta["labels"], **job_labels}  # it has the labels of its pods
     template["labels"] = {**(template.get("labels") or {}), **job_labels}
     if not spec.get("selector"):
         spec["selector"] = {"matchLabels": {CONTROLLER_UID: uid}}

@@ -1,8 +1,9 @@
 """The Deployment controller of the embedded cluster: carries out `rollout.plan_rollout` for each Deployment that
 changed.
 
-A pass writes ReplicaSets first and the status of the Deployment last, each write on the version the plan has seen; what
-changed meanwhile is refused, and the change itself brings the next pass. So a pass may be cut anywhere.
+A pass writes ReplicaSets first and the status of the Deployment last, each write on the version the plan has seen; a
+write to an object that has changed since is rejected, and the change itself triggers the next pass. So a pass may be
+cut anywhere.
 """
 
 from __future__ import annotations
@@ -128,7 +129,7 @@ class DeploymentController:
         self._timers[key] = self._clock.call_later(seconds, lambda: self._work.add(key))
 
     async def _write(self, deployment: Obj, write: rollout.Write) -> bool:
-        """Whether the plan goes on."""
+        """Whether the plan continues."""
         replica_set = write.replica_set
         if isinstance(write, rollout.CreateReplicaSet):
             return await self._create(deployment, replica_set)

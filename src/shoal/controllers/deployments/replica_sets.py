@@ -1,6 +1,6 @@
 """The ReplicaSets of a Deployment: one for each version of its pod template, with its revision in an annotation.
 
-The name of a ReplicaSet follows from the template, so a creation that is repeated after a crash meets the ReplicaSet
+The name of a ReplicaSet follows from the template, so a creation that is repeated after a crash finds the ReplicaSet
 that the first one made.
 """
 
@@ -108,7 +108,7 @@ def current_annotations(deployment: Obj, current: Obj, old: Iterable[Obj]) -> di
 
 
 def sizing(deployment: Obj, most: int) -> dict[str, str]:
-    """The size of the Deployment when its ReplicaSets were sized last: a resize is told from a rollout by it."""
+    """The size of the Deployment when its ReplicaSets were sized last: it distinguishes a resize from a rollout."""
     return {DESIRED: str(deployment["spec"]["replicas"]), MOST: str(most)}
 
 

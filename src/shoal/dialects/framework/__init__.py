@@ -1,14 +1,13 @@
-"""The language of FrameworkController: `frameworkcontroller.microsoft.com/v1`, kind Framework.
+"""The dialect of FrameworkController: `frameworkcontroller.microsoft.com/v1`, kind Framework.
 
-* `manifest`, `templates`, `transitions`, `definition`: what people write and may change, its defaults and mistakes, and
-  the definition made of it;
-* `settings`, `failures`, `outcomes`: the configuration, what a failed pod means, and the codes of everything else;
-* `foreseeing`: what an API server will say to the pods, before there are any;
-* `reading`: a manifest in the engine's words, all policies of this language on one page;
-* `rendering`: the ConfigMap of an attempt and the pods of its tasks, and whose an object is;
-* `reporting`, `status`, `compression`: the ledger, which is the status;
-* `operations`, `snapshots`, `barrier`: what people do to it, what is told of its past, and how its tasks find each
-  other.
+* `manifest`, `templates`, `transitions`, `definition`: the manifest, its permitted changes, defaults and mistakes, and
+  its CRD;
+* `settings`, `failures`, `outcomes`: the configuration, what a failed pod means, and the codes of all other outcomes;
+* `foreseeing`: which errors an API server will return for the pods, before they are created;
+* `reading`: a manifest as the engine's model, all policies of this dialect in one module;
+* `rendering`: builds the ConfigMap of an attempt and the pods of its tasks, and finds the owner of an object;
+* `reporting`, `status`, `compression`: the job state, which is the status;
+* `operations`, `snapshots`, `barrier`: user actions, the history log, and how tasks find each other.
 """
 
 from shoal.dialects.dialect import Dialect, SettingsInvalid

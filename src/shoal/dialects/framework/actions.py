@@ -17,18 +17,17 @@ _POLICY = "frameworkAttemptCompletionPolicy"
 _COUNTS = (("minFailedTaskCount", 2), ("minSucceededTaskCount", 1))  # with the least size at which one can mean all
 _BARRIER = "frameworkbarrier"
 # What counts mean that do not say it themselves at the size a role was scaled to, as JSON: by role, the shape the note
-# holds for and the counts that ask for all tasks. A role that somebody shaped otherwise since is read as it stands.
+# holds for and the counts that mean all tasks. A role that was changed otherwise since is taken literally.
 MEANING = "shoal.dev/counts-of-all"
 
 
 def scale_patch(manifest: Obj, sizes: Mapping[str, int]) -> list[Obj]:
-    """One patch for all roles, so that the new sizes and the counts that depend on them arrive together; empty where
-    every role has that size.
+    """One patch for all roles, so that sizes and the counts that depend on them change together.
 
-    A completion count that asked for all tasks of the role keeps asking for all of them, also through sizes where it
-    cannot be told from others: an annotation remembers it. Without tasks nothing completes, and counts stay as they
-    are. A failure count of 1 means "any", also in a role of one task, and stays. Raises LookupError for a role the
-    Framework does not have.
+    Empty where every role has that size already. A completion count that required all tasks of the role keeps requiring
+    all of them, also through sizes where the number alone is ambiguous: an annotation records it. A role without tasks
+    completes nothing, and its counts are unchanged. A failure count of 1 means "any", also in a role of one task, and
+    is unchanged. Raises LookupError for a role the Framework does not have.
     """
     roles = (manifest.get("spec") or {}).get("taskRoles") or []
     known = {role.get("name"): index for index, role in enumerate(roles)}
@@ -80,7 +79,7 @@ def _shape(role: Obj) -> list[Any]:
 def _read_notes(manifest: Obj) -> dict[str, Any]:
     try:
         notes = json.loads(annotations_of(manifest).get(MEANING) or "{}")
-    except ValueError:  # somebody else's words: the counts speak for themselves
+    except ValueError:  # not written by Shoal: the counts alone decide
         return {}
     return notes if isinstance(notes, dict) else {}
 
@@ -134,7 +133,7 @@ def _waits(manifest: Obj) -> Iterator[str]:
 
 
 def _barrier(pod: Obj, path: str) -> Iterator[str]:
-    """A restarted init container never tells the controller that the barrier timed out."""
+    """A restarted init container never reports the barrier time-out to the controller."""
     policy, first = at_path(pod, "spec", "restartPolicy", default="Always"), at_path(pod, "spec", "initContainers")
     waits = isinstance(first, list) and any(_is_barrier(container) for container in first)
     if waits and policy != "Never":

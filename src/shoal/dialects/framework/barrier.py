@@ -1,7 +1,7 @@
-"""The barrier's question: does every task of the Framework have an address, and which are they?
+"""The barrier's condition: every task of the Framework has an address; and the list of the addresses.
 
-A gang's containers start together or not at all: an init container waits until every task's pod has an IP, then
-leaves a script that tells the application where its peers are. State is irrelevant: a task that is already done
+The containers of a gang start together or not at all: an init container waits until every task's pod has an IP, then
+writes a script that gives the application its peers' addresses. Task state is irrelevant: a task that is already done
 still counts by the address it had. Tasks that are scaled away do not count.
 """
 
@@ -18,7 +18,7 @@ FRAMEWORK_FILE = "framework.json"
 INJECTOR_FILE = "injector.sh"
 
 PASSED = 0
-FAILED = 1  # anything nobody foresaw: the last read failed, the files could not be written
+FAILED = 1  # any unexpected error: the last read failed, the files could not be written
 TIMED_OUT = 201  # transient and a conflict: all pods are released, and tried again after a random delay
 HOPELESS = 210  # permanent: no such Framework, or the environment is wrong
 

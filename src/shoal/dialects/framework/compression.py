@@ -1,7 +1,7 @@
-"""Large Frameworks: thousands of task statuses do not fit into one object as they are, so they are packed.
+"""Compression of large Frameworks: thousands of task statuses do not fit into one object uncompressed.
 
-Every reader of a Framework goes through `unpacked`, whatever the controller's options are. A client that may write the
-status may write anything into it, so what is unpacked is bounded: in bytes, and in the values that are made of them.
+Every reader of a Framework uses `unpacked`, whatever the controller's options are. A client that may write the status
+may write anything into it, so the unpacked result is bounded: in bytes, and in the number of decoded values.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LARGE_BYTES = 700 * 1024
 TOO_LARGE_BYTES = 1250 * 1024
 # Of the JSON of as many tasks as a job may have, with some room: the status of a task takes 1 KB, 12 objects and lists
 # and 70 texts. The others bound what its values need in memory, which may be fifty times what they need as JSON: each
-# value but the first of an object or list stands behind a comma.
+# value but the first of an object or list follows a comma.
 MOST_BYTES = 3_200 * LARGEST_JOB
 _MOST_OBJECTS, _MOST_TEXTS = 40 * LARGEST_JOB, 150 * LARGEST_JOB
 _MOST_COMMAS = _MOST_OBJECTS + _MOST_TEXTS

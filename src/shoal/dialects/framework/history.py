@@ -1,10 +1,9 @@
-"""History: what the status is about to forget, as one line of the log per object.
+"""History: records that the status is about to drop, as one log line per object.
 
     default/pet: OnTaskRetry: ObjectSnapshot: {"apiVersion":...}
 
-The status holds the current attempt only; these lines are where earlier ones live on. A task has no object of its
-own, so it is told as one of the pseudo-kind Task. At least once: readers drop what they have by uid and
-resourceVersion.
+The status holds the current attempt only; earlier ones are kept in these lines. A task has no object of its own, so it
+is logged as the pseudo-kind Task. Delivery is at least once: readers deduplicate by uid and resourceVersion.
 """
 
 from __future__ import annotations
@@ -31,9 +30,9 @@ ON_POD_DELETION = "OnPodDeletion"
 def snapshot(
     manifest: Obj, state: JobState, notice: Notice, settings: FrameworkSettings, now: datetime
 ) -> Snapshot | None:
-    """What a notice of the engine tells, or None where that moment is switched off.
+    """The snapshot for a notice of the engine, or None where its trigger is switched off.
 
-    `state` is the ledger before the step the notice belongs to.
+    `state` is the job state before the step the notice belongs to.
     """
     switches, about = settings.log_object_snapshot, str(key_of(manifest))
     if notice.kind is NoticeKind.JOB_RETRY:
@@ -50,7 +49,7 @@ def snapshot(
 
 
 def deletion_snapshot(gone: Obj, settings: FrameworkSettings) -> Snapshot | None:
-    """What is told of a Framework, or a pod of one, that no longer exists."""
+    """Return the snapshot of a Framework, or a pod of one, that no longer exists."""
     switches = settings.log_object_snapshot
     whose = owner(gone)
     if whose is not None:
@@ -104,6 +103,6 @@ def _task(manifest: Obj, state: JobState, role: str, task: TaskState) -> Obj:
 
 
 def _task_spec(manifest: Obj, role: str) -> Obj | None:
-    """What the spec says of the role's tasks; None where the role is gone."""
+    """Return the task spec of a role; None where the spec has no such role."""
     written = (manifest.get("spec") or {}).get("taskRoles") or ()
     return next((each.get("task") for each in written if each.get("name") == role), None)

@@ -1,8 +1,8 @@
-"""A Framework in the engine's words: roles with sizes, and the policies of this language as data.
+"""A Framework as the engine's model: roles with sizes, and the policies of this dialect as data.
 
-The story of a Framework is this one page: pods hang on a ConfigMap per attempt and are known by uid; an attempt is
-over only when its object is gone; two retry policies sit inside each other; counts of failed and succeeded tasks
-decide about the whole, and everybody else is cut off.
+All semantics of a Framework are in this module: pods are owned by a ConfigMap per attempt and identified by uid; an
+attempt is over only when its object is deleted; two retry policies are nested; counts of failed and succeeded tasks
+decide the outcome of the whole, and all other tasks are stopped.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ _POD_END = PodEndPolicy(
 _REFUSALS = (
     CreationRefusal(None, texts=("object provided is unrecognized", "exceeded quota")),
     CreationRefusal(completion_codes.POD_REFUSED_UNKNOWN, codes=frozenset({400, 403})),
-    # An answer cut short says nothing about the pod, whatever its number.
+    # A truncated response is no evidence about the pod, whatever its code.
     CreationRefusal(
         completion_codes.POD_REFUSED_UNKNOWN,
         codes=frozenset({413, 422}),
@@ -202,7 +202,7 @@ def _budget(policy: RetryPolicy, scope: BudgetScope) -> RetryBudget:
 
 
 def _completion(spec: FrameworkSpec) -> Completion:
-    """Whoever reaches a count first decides; if nobody does, all being done is a success."""
+    """The first count reached decides; if none is reached, the end of all tasks is a success."""
     counts: list[CompletionRule] = []
     for role in spec.task_roles:
         policy = role.framework_attempt_completion_policy

@@ -27,7 +27,7 @@ _TASK_NAME = re.compile(r"([a-z0-9]+)-(0|[1-9]\d*)", re.ASCII)
 
 
 def build_run_owner(manifest: Obj, create: Create) -> Obj:
-    """The ConfigMap that stands for an attempt of the whole Framework. It holds no data."""
+    """Build the ConfigMap that represents an attempt of the whole Framework. It holds no data."""
     framework = name_of(manifest)
     stamps = {
         names.FRAMEWORK_NAMESPACE: namespace_of(manifest),
@@ -145,7 +145,7 @@ def _built_spec(spec: Obj, environment: list[Obj]) -> Obj:
 
 
 def _built_container(container: Obj, environment: list[Obj]) -> Obj:
-    """With the identity of its task in front of its own environment, and its last words kept when it fails."""
+    """Prepend the task's identity to the environment, and keep the end of the log when the container fails."""
     if not isinstance(container, dict):
         return container  # the API server will say what is wrong with it
     made = {**container, "env": [*environment, *(container.get("env") or ())]}
@@ -158,7 +158,7 @@ def _built_container(container: Obj, environment: list[Obj]) -> Obj:
 
 
 def owner(obj: Obj) -> Owner | None:
-    """The Framework a pod or a ConfigMap says it belongs to, with the object that controls it to prove it."""
+    """Return the Framework that a pod or a ConfigMap names as its owner, if its controller proves it."""
     stamps, controller = annotations_of(obj), controller_of(obj)
     name, uid = stamps.get(names.FRAMEWORK_NAME), stamps.get(names.FRAMEWORK_UID)
     if not name or not uid or controller is None:
@@ -170,9 +170,9 @@ def owner(obj: Obj) -> Owner | None:
 
 
 def observe_pod(pod: Obj, manifest: Obj) -> ObservedPod | None:
-    """The pod as the engine sees it beside this Framework; None where they have nothing to do with each other.
+    """Return the pod as the engine observes it for this Framework; None where they are unrelated.
 
-    A pod of somebody else under the name of one of our tasks is shown too: it is not ours, and in the way.
+    A foreign pod with the name of one of our tasks is returned too: it is not ours, and blocks the name.
     """
     mine = owner(pod)
     stamps = annotations_of(pod)

@@ -1,8 +1,8 @@
-"""Which failure of a pod means what: the configurable table `podFailureSpec`.
+"""Classification of pod failures: the configurable table `podFailureSpec`.
 
-An entry is a code with its phrase and type, and patterns of pods it stands for; the first entry with a matching
-pattern wins, after the three exit codes every container may use to speak to the controller. The table is written as
-a person would write it in the configuration and read by the same model, so the shipped default is also an example.
+An entry is a code with its phrase and type, and patterns of the pods it applies to; the first entry with a matching
+pattern wins, after the three exit codes by which any container can report to the controller. The table is written as in
+a configuration file and read by the same model, so the shipped default is also an example.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class ContainerFailurePattern(StrictModel):
 
 
 class PodFailurePattern(StrictModel):
-    """What the pod must show: every part that is given."""
+    """The pattern of a pod: every field that is set must match."""
 
     name_regex: Expression | None = None
     reason_regex: Expression | None = None
@@ -120,7 +120,7 @@ _ANYTHING = compiled("(?s).*")
 
 
 def _protocol(code: int, phrase: str, *attributes: str) -> FailureRule:
-    """A container that exits so says itself what its failure means; name and message go into the evidence."""
+    """An exit code by which a container classifies its own failure; name and message are the evidence."""
     container = ContainerPattern(name=_ANYTHING, message=_ANYTHING, code=Span(code, code))
     return FailureRule(failure_class_of(attributes), code, phrase, attributes, (PodPattern(containers=(container,)),))
 

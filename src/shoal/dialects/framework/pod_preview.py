@@ -1,9 +1,9 @@
-"""What an API server will say to the pods of a Framework when they are made, said while the manifest is written.
+"""Dry-run validation of a Framework's pods: the errors an API server will return when they are created.
 
-The language lets such a manifest in: its tasks fail when their pods are refused, and the policies decide what comes
-of that. Whoever looks at a manifest beforehand wants to know it then. Each template is judged as the pod of the role's
-first task, without the names and variables a pod gets from the controller, so that every path leads to what somebody
-wrote. Templates with values of a wrong type are judged by the rest of them.
+The dialect admits such a manifest: its tasks fail when their pods are rejected, and the policies decide what follows.
+This check reports it beforehand. Each template is validated as the pod of the role's first task, without the names and
+variables a pod gets from the controller, so that every path refers to a field of the manifest. Templates with values of
+a wrong type are validated without those values.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def _pod(template: Obj, stamps: dict[str, str]) -> Obj:
 
 
 def _stamps(manifest: Obj, role: Obj) -> dict[str, str]:
-    """What stands in for placeholders. A bad name is told where it is written, not wherever it is used."""
+    """Values for placeholders; a bad name is reported at its own field, not at every use."""
     metadata = manifest.get("metadata") or {}
     framework, task_role = _valid_name(metadata.get("name"), "job"), _valid_name(role.get("name"), "role")
     namespace = metadata.get("namespace")

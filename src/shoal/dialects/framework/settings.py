@@ -1,7 +1,7 @@
 """The controller's configuration, `frameworkcontroller.yaml`: its keys, defaults and limits.
 
-Read strictly: any mistake keeps the controller from starting, and all of them are listed at once. How to reach the
-API server, and how often to ask it, is read and has no effect: whoever writes it is told so.
+Validation is strict: any mistake keeps the controller from starting, and all of them are listed at once. The address of
+the API server and the request rate are read and have no effect; setting them causes a warning.
 """
 
 from __future__ import annotations
@@ -82,12 +82,12 @@ class FrameworkSettings(StrictModel):
 
     @cached_property
     def rules(self) -> tuple[FailureRule, ...]:
-        """The failure table in the engine's words; made once for all Frameworks."""
+        """The failure table as the engine's rules; compiled once for all Frameworks."""
         return rules(tuple(self.pod_failure_spec))
 
     @cached_property
     def understood(self) -> dict[bytes, Any]:
-        """What `reading` made of specs under these settings, by their digest: a pass rarely meets a new one."""
+        """Cache of what `reading` parsed from specs under these settings, by digest: most passes hit it."""
         return {}
 
     @field_validator("object_local_cache_creation_timeout_sec")
@@ -117,7 +117,7 @@ def workers(read: FrameworkSettings) -> int:
 
 
 def idle_settings(read: FrameworkSettings) -> dict[str, str]:
-    """What a configuration says that has no effect, and why."""
+    """Return the keys of a configuration that have no effect, and why."""
     fields = FrameworkSettings.model_fields
     return {fields[name].alias or name: why for name, why in _IDLE.items() if name in read.model_fields_set}
 

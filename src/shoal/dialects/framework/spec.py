@@ -1,9 +1,9 @@
-"""The manifest a person writes: models of `spec`, its defaults, and every mistake with its path.
+"""The user's manifest: models of `spec`, its defaults, and every mistake with its path.
 
-The models are the one source: the definition (`definition`) is made from them, defaults are the definition's, and
-`admit` says what they refuse in words. Of the pod template only the types are looked at; whether a pod made of it
-is valid is the API server's business when it is made, and `foreseeing` says it beforehand. An unknown field is dropped
-by the definition's schema, not refused here.
+The models are the single source: the CRD (`definition`) is generated from them, defaults are those of the CRD, and
+`admit` reports what they reject. Only the types in the pod template are checked; the API server validates a pod when it
+is created, and `foreseeing` previews that validation. An unknown field is pruned by the CRD's schema, not rejected
+here.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def _is_no_past(seconds: int) -> int:
     return seconds
 
 
-# No bound of the schema: whoever has stored a number below zero is told so, and can still change the rest.
+# No bound of the schema: a stored number below zero is reported, and the rest can still be changed.
 Seconds = Annotated[int, AfterValidator(_fits_int64), AfterValidator(_is_no_past)]
 
 
@@ -171,7 +171,7 @@ def spec_of(manifest: Obj) -> FrameworkSpec:
 
 
 def admit(manifest: Obj) -> list[Cause]:
-    """Every mistake, with its path and what would be right; an empty list lets the manifest in."""
+    """Return every mistake, with its path and what would be valid; an empty list admits the manifest."""
     return [*_name_problems(manifest.get("metadata") or {}), *spec_errors(manifest)]
 
 

@@ -1,7 +1,7 @@
-"""The ledger of a Framework is its status: `restore` reads it, `record` writes it, and the two undo each other.
+"""The job state of a Framework is its status: `restore` reads it, `record` writes it, as inverse functions.
 
-What is not in the status follows from it: a run is closed exactly when its attempt has a completion, a final code is
-known by its number, names and instance uids are made of what stands beside them. Times are whole seconds.
+What the status does not store is derived from it: a run is closed exactly when its attempt has a completion, a final
+code is identified by its number, names and instance uids are computed from adjacent fields. Times are whole seconds.
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ def _pod(detail: Detail) -> wire.PodCompletion:
 
 
 def restore(manifest: Obj) -> JobState:
-    """The ledger a Framework carries; that of a new one where nobody has looked at it yet."""
+    """Return the job state a Framework carries; an empty one where it has not been processed yet."""
     try:
         written = unpacked(manifest.get("status"))
         status = msgspec.convert(written or {}, wire.FrameworkStatus)

@@ -1,7 +1,7 @@
-"""`status` as it stands in JSON. It is the ledger: nothing else of a Framework survives a crash.
+"""`status` as JSON. It is the job state: nothing else of a Framework survives a crash.
 
-Every key is present, null where nothing is known; the few that are left out when empty are UNSET or in records that
-omit their defaults. Reading is tolerant: older controllers left out the instance uids and a task's runTime.
+Every key is present, null where nothing is known; the few that are omitted when empty are UNSET or in records that omit
+their defaults. Reading is tolerant: older controllers omitted the instance uids and a task's runTime.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class ContainerCompletion(StatusRecord, frozen=True, omit_defaults=True):
 
 
 class PodCompletion(StatusRecord, frozen=True, omit_defaults=True):
-    """What the pod said about its end."""
+    """What the pod's status reports about its end."""
 
     reason: str = ""
     message: str = ""

@@ -1,11 +1,11 @@
-"""Pod templates as people wrote them: the names of fields in any case.
+"""Pod templates as users wrote them: the names of fields in any case.
 
-The first controllers of this language read field names without looking at their case, and manifests rely on it
-(`ActiveDeadlineSeconds: 60`). Names are brought to the one the Kubernetes API knows; keys of maps (labels, limits,
-selectors) are data and stay. Unknown fields stay as they are.
+The first controllers of this API read field names without regard to case, and manifests rely on it
+(`ActiveDeadlineSeconds: 60`). Names are normalised to those of the Kubernetes API; keys of maps (labels, limits,
+selectors) are data and unchanged. Unknown fields are unchanged.
 
-The definition knows a template's outline only, under its proper names: enough to refuse at once what people get wrong
-most often, such as a number for a label or a variable. Whoever reads the whole template sees the rest.
+The CRD contains a template's outline only, under its proper names: enough to reject at once the most frequent mistakes,
+such as a number for a label or a variable. Code that reads the whole template finds the rest.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from shoal.kube.schemas import named
 
 
 def _part(description: str = "", **schema: Any) -> Obj:
-    """A part of a template: null is nothing, as everywhere in a pod, and unknown fields stay."""
+    """Schema of a section of a template: null means absent, as everywhere in a pod; unknown fields stay."""
     kept = {"x-kubernetes-preserve-unknown-fields": True} if "properties" in schema else {}
     return {**({"description": description} if description else {}), "nullable": True, **schema, **kept}
 
@@ -68,9 +68,9 @@ OUTLINE: Obj = {
 
 
 def canonical(template: Obj) -> Obj:
-    """The template with every field under its proper name; the template itself where nothing is to be done.
+    """Return the template with every field under its proper name; the template itself where nothing changes.
 
-    Where a field stands under both names the proper one wins.
+    Where a field is present under both names the proper one wins.
     """
     made: Obj = _canonical(named("PodTemplateSpec"), template)
     return made

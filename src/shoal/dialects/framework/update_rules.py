@@ -1,8 +1,8 @@
-"""What may become of a stored Framework: the ways its executionType cannot go.
+"""Update rules of a stored Framework: the transitions that executionType must not make.
 
-Stop is final, and what was started cannot be put back to before its start. The rules stand here once: the definition
-carries them in CEL, for API servers that know nothing else of Frameworks, and `transition_errors` says the same where a
-program of ours is asked.
+Stop is final, and a started Framework cannot return to before its start. The rules are defined here once: the CRD
+contains them in CEL, for API servers that have nothing else of Frameworks, and `transition_errors` applies the same
+rules in Shoal's own programs.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""Who places the pods of a gang: one module per gang scheduler, chosen once for an operator.
+"""Gang schedulers, which place the pods of a gang: one module each, chosen once for an operator.
 
-    gang.py          what a job needs, in nobody's language
-    backend.py       what a scheduler is to us: a gang in, an object and changes to pods out, a standing back
+    gang.py          what a job needs, independent of any scheduler
+    backend.py       the interface: a gang in, an object and changes to pods out, a standing back
     volcano.py       Volcano's own scheduler, and Shoal's, which reads the same PodGroups
     coscheduling.py  the plugin of scheduler-plugins
     kueue.py         Kueue, which admits a job with all its pods
     native.py        the PodGroups of Kubernetes itself
-    lone.py          nobody: pods are placed one by one
-    handing.py       a job language whose gangs go to one of these
+    none.py          no gang scheduler: pods are placed one by one
+    delegate.py      a dialect whose gangs are handed to one of these
 
 A new scheduler is a new module here and its line in `_MAKERS`.
 """
@@ -36,7 +36,7 @@ def backend(name: str, *, scheduler: str = "", version: str = "") -> Backend:
 
 
 def backend_by_label(label: str) -> Backend | None:
-    """The backend a job was handed to, by what was written on the job; None where nobody knows that name."""
+    """Return the backend a job was handed to, as recorded on the job; None where that name is unknown."""
     name, _, version = label.partition("/")
     known = {"kueue": kueue.VERSIONS, "native": native.VERSIONS}.get(name)
     if name not in _MAKERS or (known is not None and version not in known):

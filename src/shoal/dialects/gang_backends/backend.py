@@ -1,8 +1,9 @@
-"""Whoever places a gang, as one value made of plain functions: a gang goes in, and out come the object that stands for
-it and the changes to each of its pods; what the scheduler writes into that object is read back as a Standing.
+"""A gang scheduler as one value made of plain functions.
 
-Nothing here touches the world. `handing` puts a backend into a job language, and from then on rights, copies, writes
-and reports follow by themselves.
+From a gang it builds the object that represents it and the changes to each of its pods; what the scheduler writes into
+that object is read back as a Standing.
+
+Nothing here does I/O. `handing` puts a backend into a dialect; rights, caches, writes and reports follow from that.
 """
 
 from __future__ import annotations
@@ -16,19 +17,19 @@ from shoal.kube.conditions import condition_of
 from shoal.kube.kinds import Kind
 from shoal.kube.objects import Obj
 
-# Schedulers that a job names because it wants a gang: whoever the gang is handed to stands in for them. Any other name
+# Schedulers that a job names because it wants a gang: the gang's backend replaces them. Any other name
 # is somebody's own choice and stays.
 GANG_SCHEDULERS = ("", "volcano", "shoal")
 
 
 @dataclass(frozen=True, slots=True)
 class GangStatus:
-    """How a gang stands with its scheduler."""
+    """The state of a gang as its scheduler reports it."""
 
     admitted: bool = False  # its members may start
     partially_placed: bool = False  # some members run and the rest cannot be placed
     evicted: bool = False  # what was granted is taken back: its members have to go
-    message: str = ""  # in the scheduler's words, while it waits
+    message: str = ""  # the scheduler's message, while it waits
     reason: str = ""  # of the same condition
 
 
@@ -51,13 +52,13 @@ class Backend:
 
     name: str
     scheduler: str  # the schedulerName of pods; '': the cluster's own
-    kind: Kind | None  # of the object that stands for a gang; None: nobody is told of gangs
+    kind: Kind | None  # of the object that represents a gang; None: gangs are not handed over
     spec: Callable[[GangSpec], Obj]  # of that object
     status_of: Callable[[Obj], GangStatus]
     add_pod: Callable[[Obj, GangSpec], None]  # changes a pod, so that it is known as a member
     opens_when: Opens = Opens.EXISTS  # whether pods wait for the gang's admission or gather in front of the scheduler
     follows: bool = True  # a gang that changes is changed in place
-    longest_name: int = 200  # of an object that stands for a gang
+    longest_name: int = 200  # of an object that represents a gang
     # instead, each size of a gang is an object; the annotation that names the one before it
     replaces_annotation: str = ""
     evicts: bool = False  # what was granted may be taken back
@@ -67,7 +68,7 @@ class Backend:
     # the status a group should show: whether all are up
     acknowledge_pods: Callable[[Obj, bool, str], Obj | None] | None = None
     rejection_reason: Callable[[GangSpec], str] = lambda _: ""  # why such a gang cannot be handed over
-    # what of it cannot be said to this scheduler
+    # what of it this scheduler cannot express
     unsupported_fields: Callable[[GangSpec], tuple[str, ...]] = lambda _: ()
 
     @property
@@ -81,7 +82,7 @@ class Backend:
 
 
 def condition_message(obj: Obj, condition: str) -> str:
-    """What a condition says of an object; its reason where it has no words; '' where there is none."""
+    """The message of an object's condition; its reason where the message is empty; '' without the condition."""
     found = condition_of(obj, condition)
     return str(found.get("message") or found.get("reason") or "") if found is not None else ""
 

@@ -1,7 +1,7 @@
 """The coscheduling plugin of scheduler-plugins: a PodGroup of `scheduling.x-k8s.io`, and a label on each pod.
 
-Pods are made at once and gather in front of the scheduler, which lets them through together. It knows no queues, no
-minima of roles and no topology. Its PodGroups have a phase and no reasons; reasons stand on the pods.
+Pods are created at once and wait at the scheduler, which permits them together. It supports no queues, no minima of
+roles and no topology. Its PodGroups have a phase and no reasons; reasons are on the pods.
 """
 
 from __future__ import annotations

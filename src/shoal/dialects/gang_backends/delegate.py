@@ -1,8 +1,8 @@
-"""A job language whose gangs are handed to a backend: the same language, with another object for its groups.
+"""A dialect whose gangs are handed to a backend: the same dialect, with another object for its groups.
 
-Everything that depends on the backend is here, so that neither the language nor the operator asks who it is: the kind
-that is watched and written (and so the rights), the digest that says when a group has to change, the door that pods
-wait behind, and the link between a pod and its gang.
+Everything that depends on the backend is here, so that neither the dialect nor the operator depends on which one it is:
+the kind that is watched and written (and so the rights), the digest that detects when a group has to change, the gate
+that pods wait behind, and the link between a pod and its gang.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ from shoal.kube.objects import Obj, annotations_of, labels_of, name_of, namespac
 from shoal.kube.structural_schema import kinds_of
 from shoal.scheduler.api.pod_groups import ELASTIC, GROUP_NAME, POD_GROUP
 
-RECORDED = "shoal.dev/gang-scheduler"  # on a job: whom its gang was handed to
-LEFT_OUT = "shoal.dev/left-out"  # on a group: what of the gang its scheduler cannot be told
+RECORDED = "shoal.dev/gang-scheduler"  # on a job: the backend of its gang
+LEFT_OUT = "shoal.dev/left-out"  # on a group: what of the gang its scheduler cannot express
 _SLICE = "slice:"
 _OURS = "shoal.dev/"  # on a job: what we remember there ourselves
 _MOST_KNOWN = 1_000
@@ -54,7 +54,7 @@ def with_backend(dialect: Dialect, backend: Backend) -> Dialect:
         return dialect
     gangs = _GangCache(owned, backend)
     if backend.kind != owned.group:
-        # Its queues are another scheduler's, and nothing that is there says whether a job may enter them.
+        # Its queues are another scheduler's, and no object here shows whether a job may enter them.
         dialect = replace(dialect, validate_in_cluster=None, validated_against=())
     return replace(
         dialect,
@@ -70,7 +70,7 @@ def has_gangs(dialect: Dialect) -> bool:
 
 
 def without_groups(dialect: Dialect) -> Dialect:
-    """The language with nobody told of its gangs: what it needs in any case."""
+    """The dialect without a gang scheduler: only what it needs in any case."""
     return with_backend(dialect, backend("none"))
 
 
@@ -81,7 +81,7 @@ def with_recorded_backend(dialect: Dialect, manifest: Obj) -> Dialect:
 
 
 def unsupported_features(group: Obj) -> str:
-    """What of the gang its scheduler could not be told, as a list for people."""
+    """Return what of the gang its scheduler cannot express, as a list for people."""
     return annotations_of(group).get(LEFT_OUT, "")
 
 
@@ -96,7 +96,7 @@ class _GangCache:
         self._last: tuple[Obj, Mapping[str, GangSpec]] = ({}, {})
 
     def of(self, manifest: Obj) -> Mapping[str, GangSpec]:
-        """Thousands of pods in a row are dressed from one and the same manifest, which nobody changes."""
+        """Thousands of pods in a row are built from one and the same manifest, which is never mutated."""
         if manifest is not self._last[0]:
             self._last = (manifest, self._recall(manifest))
         return self._last[1]
@@ -119,7 +119,7 @@ class _GangCache:
 
 
 def _fitting(name: str, limit: int) -> str:
-    """A name that is too long loses its end to eight letters nobody else has."""
+    """Truncate a name that is too long and append eight hex digits that make it unique."""
     if len(name) <= limit:
         return name
     return f"{name[: limit - 9].rstrip('-.')}-{blake2b(name.encode(), digest_size=4).hexdigest()}"
@@ -131,7 +131,7 @@ def digest_of(backend: Backend, gang: GangSpec) -> str:
 
 
 def _name(backend: Backend, gang: GangSpec) -> str:
-    """Where each size is an object of its own, its name says which."""
+    """Where each size is an object of its own, its name contains the digest."""
     return f"{gang.name}-{digest_of(backend, gang)[:8]}" if backend.is_sliced else gang.name
 
 
@@ -150,7 +150,7 @@ def _read(
         raise ManifestInvalid([Cause("FieldValueForbidden", why, "spec") for why in refusals])
     policies = job.policies
     if backend.evicts:
-        # In front: a policy for all events speaks of what befalls its pods, and a place taken back costs nothing.
+        # First: a policy for all events means events of its pods, and a revoked admission costs no retry.
         again = Reaction(Action.RESTART_RUN, frozenset({EventType.GROUP_EVICTED}), charged=False)
         policies = replace(policies, reactions=(again, *policies.reactions))
     return replace(job, policies=replace(policies, gates=tuple(_gates(policies.gates, backend, wanted))))
@@ -184,7 +184,7 @@ def _build_pod(dialect: Dialect, backend: Backend, gangs: _GangCache, manifest: 
 
 
 def _record(dialect: Dialect, backend: Backend, job: Job, state: JobState, settings: DialectSettings) -> StatePatch:
-    """Beside the ledger, where that is an annotation too: whoever looks at the job knows whom to ask for its gang."""
+    """Record the backend next to the job state where that is an annotation too, so that users can see it."""
     made = dialect.record(job, state, settings)
     if not made.annotations:
         return made
@@ -228,7 +228,7 @@ def _build_object(
     unsaid = ", nor ".join(backend.unsupported_fields(gang))
     notes = {**annotations_of(made), **backend.group_annotations, **({LEFT_OUT: unsaid} if unsaid else {})}
     if not backend.requests_shrink:
-        notes.pop(ELASTIC, None)  # whom it evicts, and when, is that scheduler's own affair
+        notes.pop(ELASTIC, None)  # eviction is decided by that scheduler alone
     metadata = {**made["metadata"], "name": _name(backend, gang), "annotations": notes}
     kind = backend.kind
     return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, "spec": backend.spec(gang)}
@@ -254,7 +254,7 @@ def _observe_child(owned: OwnedObjects, backend: Backend, obj: Obj, manifest: Ob
 
 
 def _definitions(owned: OwnedObjects, backend: Backend) -> tuple[Obj, ...]:
-    """The kinds of somebody else's scheduler are its own to define."""
+    """CRDs of a foreign scheduler are left to that scheduler."""
     return tuple(each for each in owned.definitions() if backend.kind == POD_GROUP or kinds_of(each)[0] != POD_GROUP)
 
 
@@ -264,9 +264,9 @@ def _definitions(owned: OwnedObjects, backend: Backend) -> tuple[Obj, ...]:
 def _select_groups(
     backend: Backend, gangs: _GangCache, found: Sequence[ObservedChild], manifest: Obj
 ) -> list[ObservedChild]:
-    """Of several objects for one gang: the granted one stands for it until another of the right size is granted too.
+    """Of several objects for one gang, the admitted one represents it until another of the right size is admitted.
 
-    Then the older ones are companions nobody wants, and go. Meanwhile nobody new is made.
+    Then the older ones are unneeded owned objects and are deleted. Until then no other is created.
     """
     kept: list[ObservedChild] = [each for each in found if not isinstance(each[1], ObservedGroup)]
     wanted = gangs.of(manifest)

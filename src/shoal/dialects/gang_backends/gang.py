@@ -1,7 +1,7 @@
-"""A gang in nobody's language: which pods must be placeable together, and under what terms.
+"""A gang, independent of any scheduler: which pods must be placeable together, and on what terms.
 
-Job languages say what their jobs need in these words (`Kin.gangs`); each backend says it again in the words of the
-scheduler it stands for.
+Dialects describe the needs of their jobs in these types (`Kin.gangs`); each backend translates them for the scheduler
+it represents.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ class GangRole:
 
 @dataclass(frozen=True, slots=True)
 class GangSpec:
-    """Placed together or not at all, up to `minimum`; whoever comes beyond that is placed one by one."""
+    """Placed together or not at all, up to `minimum`; pods beyond that are placed one by one."""
 
-    name: str  # of the object that stands for it
+    name: str  # of the object that represents it
     minimum: int
     roles: tuple[GangRole, ...]
     queue: str = ""
@@ -54,7 +54,7 @@ class GangSpec:
 
     @property
     def is_elastic(self) -> bool:
-        """Whether it has members that it can do without. Of partitions nobody can be spared alone."""
+        """Whether it has members that it can do without. No member of a partition can be spared alone."""
         return sum(part.size for part in self.roles) > self.minimum and not any(
             part.partition_size for part in self.roles
         )

@@ -1,13 +1,13 @@
-"""Kueue: a Workload stands for the gang, and no pod is made before it is admitted.
+"""Kueue: a Workload represents the gang, and no pod is created before it is admitted.
 
-Kueue could also be left to find the pods by itself, by their labels. It then keeps each pod that ended until another
-took its place, which pods that are called by their index never can; and it takes away whoever comes beyond the count
-it was first told. So the job waits as a whole, as jobs that Kueue knows do while they are suspended: it is admitted
-with all its pods, and when its quota is taken back the run ends and queues again, at no cost of a retry.
+Kueue could also find the pods itself, by their labels. It then keeps each pod that ended until another replaces it,
+which pods named by index never can; and it deletes pods beyond the count it was given first. So the job waits as a
+whole, as Kueue's own job kinds do while they are suspended: it is admitted with all its pods, and when its quota is
+revoked the run ends and queues again, at no cost of a retry.
 
-The sets of a Workload cannot change once it is admitted. Each size of a gang is therefore a Workload of its own, which
-names the one it takes over from: Kueue counts the difference where it knows slices, and both until the old one goes
-where it does not.
+The pod sets of a Workload are immutable once it is admitted. Each size of a gang is therefore a Workload of its own,
+which names the one it replaces: Kueue counts the difference where it supports slices, and otherwise both until the old
+one is deleted.
 """
 
 from __future__ import annotations
@@ -132,13 +132,13 @@ def _classes(obj: Obj) -> list[str]:
 
 
 def _set_priority(made: Obj, sight: ClusterObjects) -> None:
-    """Kueue orders by a number, and leaves it to whoever makes a Workload to find it: that of the first class named."""
+    """Kueue orders by a number that the creator of a Workload must resolve: that of the first class named."""
     for name in _classes(made)[:1]:
         made["spec"]["priority"] = sight[PRIORITY_CLASS, name].get("value", 0)
 
 
 def _add(pod: Obj, more: Obj) -> None:
-    """Where Kueue admitted a pod to; what the template says stays."""
+    """Add what Kueue's admission assigned; values of the template win."""
     spec, meta = pod["spec"], pod["metadata"]
     for place, key in ((spec, "nodeSelector"), (meta, "labels"), (meta, "annotations")):
         if more.get(key):

@@ -1,4 +1,4 @@
-"""Nobody who knows gangs: pods are made at once and placed one by one by whatever scheduler there is."""
+"""No gang scheduler: pods are created at once and placed one by one by whatever scheduler there is."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""PodGroups of `scheduling.volcano.sh`: the words of Volcano's own scheduler, and of Shoal's, which took them over.
+"""PodGroups of `scheduling.volcano.sh`: the API of Volcano's own scheduler, adopted by Shoal's.
 
-A group is let in before any of its pods is made (`Inqueue`), and pods name their group in an annotation.
+A group is admitted before any of its pods is created (`Inqueue`), and pods name their group in an annotation.
 """
 
 from __future__ import annotations

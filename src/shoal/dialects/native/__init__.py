@@ -5,5 +5,5 @@ Served by the embedded cluster only: on Kubernetes, kube-controller-manager runs
     pod_builder         a pod from the one template of such an object, and how it is matched again
     adoption            orphaned pods that match a selector
     replica_sets        ReplicaSet
-    batch_job           batch/v1 Job; batch_job_spec, pod_failure_policy and batch_job_status are its parts
+    batch_job           batch/v1 Job; uses batch_job_spec, pod_failure_policy and batch_job_status
 """

@@ -1,8 +1,9 @@
-"""Whose a pod is that nobody controls, and whose it no longer is: by selectors, as Kubernetes has it.
+"""Adoption and release of pods by selectors, as Kubernetes does it.
 
-A pod without a controller becomes that of the oldest ReplicaSet or Job of its namespace that selects it; one whose
-labels its controller no longer selects is let go, and runs on without it. Who is being deleted, has ended, or is
-somebody else's business takes nobody. Jobs by index take nobody either: a pod that was made for no index has none.
+A pod without a controller is adopted by the oldest ReplicaSet or Job of its namespace that selects it; one whose labels
+its controller no longer selects is released, and runs on without it. Objects that are being deleted, have ended, or are
+managed by another controller adopt no pods. Indexed Jobs adopt none either: a pod that was created for no index has
+none.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class Adopter:
 
 
 def adopter_from(kind: Kind, manifest: Obj) -> Adopter | None:
-    """None where it neither takes pods nor lets them go."""
+    """Return None where the object neither adopts nor releases pods."""
     spec = manifest.get("spec") or {}
     is_others = kind == JOB and spec.get("managedBy") not in (None, MANAGER)
     if is_others or is_terminating(manifest) or any(is_true(manifest, claim) for claim in ("Complete", "Failed")):
@@ -67,7 +68,7 @@ def slim(manifest: Obj) -> Obj:
 
 
 def adopter_of(pod: Obj, claimants: Iterable[Adopter]) -> Adopter | None:
-    """Who takes a pod that nobody controls."""
+    """The object that adopts an uncontrolled pod."""
     if controller_of(pod) is not None or is_terminating(pod):
         return None
     labels = labels_of(pod)
@@ -81,7 +82,7 @@ def orphans_of(manifest: Obj) -> str:
 
 
 def orphans_of_job(manifest: Obj) -> str:
-    """Only of one whose selector somebody wrote: the labels of others nobody has before they make pods."""
+    """Only of a Job with a manual selector: no pod has the labels of another Job before it creates pods."""
     return orphans_of(manifest) if at_path(manifest, "spec", "manualSelector") else ""
 
 

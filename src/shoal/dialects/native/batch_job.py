@@ -63,7 +63,7 @@ def scale_patch(manifest: Obj, sizes: Mapping[str, int]) -> list[Obj]:
 
 
 def stop_patch(manifest: Obj) -> list[Obj]:
-    """A suspended Job lets its pods go and keeps its successes."""
+    """Suspend the Job: its pods are deleted and its successes kept."""
     del manifest
     return [{"op": "add", "path": "/spec/suspend", "value": True}]
 

@@ -1,8 +1,8 @@
-"""A batch/v1 Job in the engine's words: one role whose places are filled until enough pods have succeeded.
+"""A batch/v1 Job as the engine's model: one role whose slots are filled until enough pods have succeeded.
 
-The story of a Job is this one page: as many pods at once as parallelism and the successes still missing allow; a failed
-one is tried again after a growing while, at the cost of backoffLimit; limits come before success, and both wait until
-the last pod is gone; suspend takes the living away and keeps what was achieved.
+All semantics of a Job are in this module: as many pods at once as parallelism and the missing successes allow; a failed
+one is retried after a growing delay, charged to backoffLimit; limits precede success, and both wait until the last pod
+is gone; suspend deletes the running pods and keeps what was achieved.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ from shoal.kube.validation.success_policy import size_of, spans_of
 
 ROLE = "pod"
 FINALIZER = "batch.kubernetes.io/job-tracking"
-MANAGER = "kubernetes.io/job-controller"  # who takes care of a Job that names nobody
+MANAGER = "kubernetes.io/job-controller"  # manages a Job that names no manager
 CREATION_SECONDS = 300
 _FIRST_DELAY, _LONGEST_DELAY = 10, 600
 

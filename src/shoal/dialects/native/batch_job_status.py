@@ -1,8 +1,8 @@
-"""The status of a Job, made from the ledger and the pods that are seen.
+"""The status of a Job, derived from the job state and the observed pods.
 
-Successes are what the ledger counted, failures what it charged. A job that fails takes its living pods with it, and
-they count as failed too: nobody charges them, so they are counted while they are to be seen, and the number stays.
-Times move when what they stand for changes, and at no other moment.
+Successes are those the job state counted, failures those it charged. A job that fails deletes its running pods, and
+they count as failed too: they are not charged, so they are counted while they exist, and the number is kept. Timestamps
+change when what they describe changes, and at no other time.
 """
 
 from __future__ import annotations
@@ -45,8 +45,10 @@ def restore(manifest: Obj) -> JobState:
 
 
 def status_state(manifest: Obj) -> JobState:
-    """The ledger with members as the status counts them: who succeeded, who runs, who is being made. A job has ended
-    for people when its status says so."""
+    """The job state with members as the status counts them: succeeded, running, being created.
+
+    For users a job has ended when its status shows it.
+    """
     state, status = restore(manifest), manifest.get("status") or {}
     active, ready = min(int(status.get("active") or 0), LARGEST_JOB), int(status.get("ready") or 0)
     if not state.run.is_open:
@@ -148,7 +150,7 @@ def _failed(state: JobState, pods: list[ObservedPod], before: Obj) -> int:
 
 
 def _is_cut(pod: ObservedPod, done: Container[int | None]) -> bool:
-    """Gone with the job: nobody had counted it before."""
+    """Deleted with the job, and not counted before."""
     if pod.is_finished:
         return pod.finalizer and pod.index not in done
     return pod.leaving or pod.phase in (PodPhase.PENDING, PodPhase.RUNNING)

@@ -1,7 +1,7 @@
-"""Pods of an object with one template: the name ends in letters the server draws, the owner is said in the reference.
+"""Pods of an object with one template: the server generates the end of the name, a reference names the owner.
 
-The place a pod was made for stands in an annotation. It is no identity, since another pod takes the place when this one
-has ended; it keeps two pods that were made for one place from being taken for two members.
+The slot a pod was created for is recorded in an annotation. It is no identity, since another pod takes the slot when
+this one has ended; it keeps two pods created for one slot from being matched to two members.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def reference(manifest: Obj, kind: Kind) -> Obj:
 
 
 def no_name(_: Obj, __: TaskRef) -> str:
-    """Nobody knows a name before it is drawn."""
+    """The name is unknown before the server generates it."""
     return ""
 
 

@@ -1,8 +1,8 @@
-"""How a Job may end, in its own words, and what a failed pod means to it.
+"""How a Job may end, in the terms of its API, and what a failed pod means to it.
 
-podFailurePolicy becomes classification: an exit code or a condition gives the failure its nature, and the retry policy
-answers natures. Ignore is transient and free, Count unknown and charged, FailIndex and FailJob permanent. An end has
-the code of a container and no other: a Job that fails takes that of the pod which failed last.
+podFailurePolicy becomes classification: an exit code or a condition determines the failure class, and the retry policy
+acts on classes. Ignore is transient and free, Count unknown and charged, FailIndex and FailJob permanent. An outcome
+has the code of a container and no other: a Job that fails takes that of the pod which failed last.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def _between(values: list[int]) -> Iterator[Span]:
 
 
 def ignored_fields(spec: Obj) -> Iterator[str]:
-    """What a spec says and nobody here acts on."""
+    """Yield the fields of a spec that have no effect here."""
     for place, rule in enumerate((spec.get("podFailurePolicy") or {}).get("rules") or ()):
         path = f"spec.podFailurePolicy.rules[{place}]"
         if any(each.get("status", "True") != "True" for each in rule.get("onPodConditions") or ()):

@@ -1,7 +1,7 @@
-"""ReplicaSet: as many pods as are wished for. Nobody is ever done, nothing is ever charged, and there is no end.
+"""ReplicaSet: as many pods as requested. No pod is ever done, nothing is ever charged, and there is no end.
 
-A pod that goes, ends or is taken away is simply made again; where there are too many, those easiest to lose go first.
-What must survive a crash is only who was told to go, and that stands in the annotation all languages share.
+A pod that is lost, ends or is deleted is simply created again; of surplus pods, those easiest to lose are deleted
+first. Only the set of pods chosen for deletion must survive a crash; it is in the annotation all dialects share.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def restore(manifest: Obj) -> JobState:
 
 
 def status_state(manifest: Obj) -> JobState:
-    """The ledger, which names nobody, with as many members as the status counts."""
+    """The job state, which names no pods, with as many members as the status counts."""
     state, status = restore(manifest), manifest.get("status") or {}
     ready, size = int(status.get("readyReplicas") or 0), min(int(status.get("replicas") or 0), LARGEST_JOB)
     stages = [Stage.RUNNING if index < ready else Stage.PREPARING for index in range(size)]

@@ -1,4 +1,4 @@
-"""Settings of these languages: none, and whoever tries is told. What was read of a spec is remembered beside them."""
+"""Settings of these dialects: none; any key is an error. Parsed specs are cached beside them."""
 
 from __future__ import annotations
 

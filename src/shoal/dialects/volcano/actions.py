@@ -76,7 +76,7 @@ def warn(manifest: Obj, old: Obj | None = None) -> list[str]:
 
 
 def _ineffective_policies(spec: JobSpec) -> Iterator[str]:
-    """A container that is restarted in place never lets its pod fail."""
+    """Pods whose containers are restarted in place never fail."""
     for place, task in enumerate(spec.tasks):
         policy = at_path(task.template, "spec", "restartPolicy", default="Always")
         if policy == "Never" or not _asks_for_failures(spec, task):

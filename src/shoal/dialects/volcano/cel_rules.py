@@ -1,8 +1,8 @@
-"""Rules between the fields of a Job in CEL, for API servers that know nothing of it but its definition.
+"""Rules between the fields of a Job in CEL, for API servers that have nothing of it but its CRD.
 
-They say what `admission` says, as far as a definition can: whether pods can be made of a template, and whether a queue
-is open, takes a program. What is left out means its default, here as there. Lists that are compared with themselves
-are bounded, because an API server counts what a rule may cost before it takes it.
+They express what `admission` checks, as far as a CRD can: whether pods can be built from a template, and whether a
+queue is open, takes a program. An omitted field means its default, here as there. Lists that are compared with
+themselves are bounded, because an API server estimates the cost of a rule before it accepts it.
 """
 
 from __future__ import annotations

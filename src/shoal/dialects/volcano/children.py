@@ -1,7 +1,7 @@
 """What a Job owns besides its pods: PodGroups, the objects of its plugins, and claims; and the claims it waits for.
 
-Every child carries the digest of what it shows, so that a change of the spec is seen in it, and a label and a
-controller reference that say whose it is. Nothing of somebody else is ever taken over.
+Every child carries the digest of its content, so that a change of the spec is detected, and a label and a controller
+reference that identify its owner. Objects of other owners are never taken over.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def group_plans(spec: JobSpec) -> tuple[GroupPlan, ...]:
 
 
 def owned_objects(spec: JobSpec, scene: PluginJob) -> tuple[OwnedObject, ...]:
-    """Plugin objects live until the job ends, claims until somebody deletes the job."""
+    """Plugin objects exist until the job ends, claims until the job is deleted."""
     parts = [part for part in _KINDS if _is_wanted(part, spec)]
     made = [
         OwnedObject(part, lifetime=Lifetime.UNTIL_END, digest=_digest(_content(part, scene, is_new=False)))
@@ -128,7 +128,7 @@ def _content(part: str, scene: PluginJob, *, is_new: bool) -> Obj:
 
 
 def _is_private(annotation: str) -> bool:
-    """Bookkeeping of ours and of kubectl says nothing about a group."""
+    """Bookkeeping annotations of Shoal and of kubectl do not describe a group."""
     return annotation.startswith(("shoal.dev/", "kubectl.kubernetes.io/"))
 
 
@@ -199,13 +199,15 @@ def observe_child(
 
 
 def pending_reason(group: Obj) -> str:
-    """Why a group is not let in, as its scheduler says it."""
+    """Return why a group is not admitted, as its scheduler reports it."""
     return gang_status(group).message.rstrip(".")
 
 
 def gangs_of(manifest: Obj) -> Gangs:
-    """What the stages of a Job need placed together, for whoever places it. How long a gang may wait is an annotation
-    that its original reads too."""
+    """What the stages of a Job need placed together, for the gang scheduler.
+
+    How long a gang may wait is an annotation that Volcano reads too.
+    """
     notes = annotations_of(manifest)
     patience = next((notes[name] for name in names.SLA_WAITING if name in notes), "")
     try:
@@ -218,7 +220,7 @@ def gangs_of(manifest: Obj) -> Gangs:
 
 
 def required_objects(manifest: Obj) -> tuple[RequiredObject, ...]:
-    """Claims that somebody else has to make."""
+    """Claims that another client has to create."""
     return tuple(
         RequiredObject(PERSISTENT_VOLUME_CLAIM, name, claim_key(name)) for name in claims_of_others(spec_of(manifest))
     )

@@ -22,7 +22,7 @@ def target(new_command: Obj) -> Key | None:
 
 
 def read(new_command: Obj, manifest: Obj) -> Command:
-    """The order in the engine's words; a word that means nothing is told as such."""
+    """The order as a Command; an unknown action is reported as such."""
     action, meant = str(new_command.get("action") or ""), (new_command.get("target") or {}).get("uid")
     if meant and meant != uid_of(manifest):
         action = f"{action} for a Job with uid {meant}"

@@ -10,7 +10,7 @@ COMPLETED_BY_COUNT = Outcome(
 )
 FAILED = Outcome(FailureClass.UNKNOWN, code=1, phrase="Failed", text="too few pods succeeded")
 OUT_OF_RETRIES = Outcome(FailureClass.UNKNOWN, code=1, phrase="Failed", text="maxRetry permits no further run")
-# Final: somebody asked for the end.
+# Final: the end was requested.
 TERMINATED = Outcome(FailureClass.PERMANENT, code=1, phrase="Terminated", text="the job was terminated", final=True)
 ABORTED = Outcome(FailureClass.UNKNOWN, code=1, phrase="Aborted", text="the job was aborted")
 

@@ -1,7 +1,7 @@
 """dependsOn: which tasks wait for which, and the stages that follow from it.
 
-A stage is what may start together: a task stands one stage behind the latest of those it waits for. Each stage is a
-gang of its own, because a gang that counts pods nobody may make yet would never start.
+A stage is what may start together: a task is one stage behind the latest of those it waits for. Each stage is a gang of
+its own, because a gang that counts pods that must not be created yet would never start.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""A Volcano Job in the engine's words: its tasks as roles, and the policies of this language as data.
+"""A Volcano Job as the engine's model: its tasks as roles, and the policies of this dialect as data.
 
-The story of a Job is this one page: a PodGroup per run is let in before any pod is made; what happens to pods meets
-the policies people wrote, the task's before the job's; restarts of any reach cost one of maxRetry; all pods having
-ended, minima decide; Commands hold, release and end it.
+All semantics of a Job are in this module: a PodGroup per run is admitted before any pod is created; events of pods are
+matched to the policies of the manifest, the task's before the job's; restarts of any reach cost one of maxRetry; when
+all pods have ended, minima decide; Commands hold, release and end it.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def read(manifest: Obj, settings: VolcanoSettings) -> Job:
 
 
 class _ParsedSpec(NamedTuple):
-    """All that follows from a spec and the wishes beside it."""
+    """All that follows from a spec and the annotations beside it."""
 
     roles: tuple[Role, ...]
     policies: Policies
@@ -125,7 +125,7 @@ def _parse_spec(manifest: Obj, settings: VolcanoSettings) -> _ParsedSpec:
 
 
 def _victims(text: str) -> dict[str, tuple[int, ...]]:
-    """`worker=3,1 ps=0`; what cannot be read is nobody."""
+    """`worker=3,1 ps=0`; an invalid entry selects no task."""
     found: dict[str, tuple[int, ...]] = {}
     for word in text.split():
         task, _, listed = word.partition("=")
@@ -174,7 +174,7 @@ def _policies(spec: JobSpec, manifest: Obj, wishes: dict[str, str | None], setti
         ready=_ready(spec),
         shrink=_shrink(wishes),
         gates=_gates(spec),
-        # A gang never starts with fewer than its minimum: whoever failed would keep a resumed job waiting for ever.
+        # A gang never starts with fewer than its minimum: failed members would block a resumed job for ever.
         hold=Hold(
             from_spec=False,
             keeps=KeepPods.FINISHED,
@@ -221,7 +221,7 @@ def _completion(spec: JobSpec) -> Completion:
 
 
 def _failures(*because: CountCondition) -> list[CompletionRule]:
-    """The end of all without enough successes; told with the pod that failed last, where one did."""
+    """The end of all without enough successes; reported with the pod that failed last, where one did."""
     somebody = CountCondition(Tally.BAD, ALL, at_least=1)
     text = "{who} was the last to fail; failed pods: {count}"
     return [

@@ -1,7 +1,7 @@
-"""Lifecycle policies: the events and actions people may name, in the engine's words, and the rules for writing them.
+"""Lifecycle policies: the events and actions of a manifest, as the engine's types, and the validation rules.
 
-A policy is an action for an event, for several, or for an exit code, perhaps after a time. Events and actions that
-belong to the machinery itself are refused.
+A policy is an action for an event, for several, or for an exit code, perhaps after a time. Events and actions that are
+internal to the controller are rejected.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from shoal.kube.errors import Cause
 from shoal.kube.validation.errors import invalid, not_supported, required
 
 ANY = "*"
-# JobUpdated may be written and is never raised, so it stands for no happening.
+# JobUpdated may be written and is never raised, so it maps to no event.
 EVENTS: dict[str, frozenset[EventType]] = {
     "PodPending": frozenset({EventType.TASK_PENDING}),
     "PodFailed": frozenset({EventType.TASK_FAILED}),
@@ -64,7 +64,7 @@ def _reaction(policy: LifecyclePolicy) -> Reaction:
 
 
 def commands() -> dict[str, Reaction]:
-    """What a Command's action asks for; restarts of parts need somebody to point at and have no command."""
+    """The reaction to a Command's action; partial restarts need a target and have no command."""
     return {word: Reaction(ACTIONS[word], outcome=_OUTCOMES.get(word, COMPLETED)) for word in COMMANDS}
 
 

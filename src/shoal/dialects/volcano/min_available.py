@@ -1,8 +1,8 @@
-"""What the minima of a Job mean while it is scaled: all pods, the tasks' minima together, or so many.
+"""What the minima of a Job mean while it is scaled: all pods, the tasks' minima together, or a number.
 
-A number alone does not say which: 1 of 1 may stand for all, or for the 2 that there were not enough pods for. Where
-that is in doubt, an annotation on the Job remembers what was meant at the sizes it was scaled to. Whoever writes a
-minimum or a size otherwise since is taken at his word.
+A number alone is ambiguous: 1 of 1 may mean all, or a 2 for which there were not enough pods. Where that is in doubt,
+an annotation on the Job records the meaning at the sizes it was scaled to. A minimum or a size that is changed
+otherwise since is taken literally.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class MinAvailableNotes:
 
 
 def _read(minimum: int, together: int, total: int) -> str | int:
-    """What the job's minimum says without a note."""
+    """The meaning of the job's minimum without a note."""
     if minimum == together:
         return TASKS
     return EVERY if minimum == total else minimum
@@ -75,6 +75,6 @@ def _read(minimum: int, together: int, total: int) -> str | int:
 def _read_notes(manifest: Obj) -> dict[str, Any]:
     try:
         notes = json.loads(annotations_of(manifest).get(MEANING) or "{}")
-    except ValueError:  # somebody else's words: the numbers speak for themselves
+    except ValueError:  # not written by Shoal: the numbers alone decide
         return {}
     return notes if isinstance(notes, dict) else {}

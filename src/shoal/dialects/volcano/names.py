@@ -29,12 +29,12 @@ JDB_MIN = "volcano.sh/jdb-min-available"
 JDB_MAX = "volcano.sh/jdb-max-unavailable"
 OUT_OF_SYNC = "volcano.sh/controller-out-of-sync"  # on a pod the controller sends away: its end is nobody's eviction
 
-# Wishes of ours that the language has no field for, on the Job.
+# Settings of ours that the API has no field for, on the Job.
 SHRINK = "shoal.dev/shrink"  # highest (as ever) or pending-first
-VICTIMS = "shoal.dev/victims"  # worker=3,1 ps=0: who goes first when the task shrinks
+VICTIMS = "shoal.dev/victims"  # worker=3,1 ps=0: removed first when the task shrinks
 DIGEST = "shoal.dev/setting"  # on a child: which setting it shows
 RESUME_COUNTS = "shoal.dev/resume-counts"  # "true": a resume costs a retry, as it used to
-STAGE = "shoal.dev/stage"  # on a PodGroup: which stage of the job it stands for
+STAGE = "shoal.dev/stage"  # on a PodGroup: which stage of the job it represents
 CLAIM_OF = "shoal.dev/volume"  # on a claim: the place of the volume it was made for
 
 
@@ -43,15 +43,15 @@ def pod_name(job: str, task: str, index: int) -> str:
 
 
 def group_name(job: str, uid: str, stage: str = "") -> str:
-    """One PodGroup per job; jobs with dependsOn have one per stage, the first under the name everybody expects."""
+    """One PodGroup per job; jobs with dependsOn have one per stage, the first under the usual name."""
     return f"{job}-{uid}-{stage}" if stage else f"{job}-{uid}"
 
 
 def claim_name(job: str, uid: str, volume: int) -> str:
-    """Twelve letters nobody else has, and the same ones whenever they are asked for."""
+    """Twelve hex digits, unique to the claim and the same on every call."""
     return f"{job}-pvc-{blake2b(f'{uid}/{volume}'.encode(), digest_size=6).hexdigest()}"
 
 
 def variable(task: str) -> str:
-    """A task's name as part of a variable's: upper case, dashes as underscores."""
+    """A task's name within a variable's: upper case, dashes as underscores."""
     return task.replace("-", "_").upper()

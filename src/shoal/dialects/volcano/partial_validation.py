@@ -1,7 +1,7 @@
-"""What can be read of a spec that does not fit its model, so that one slip of the pen hides no other.
+"""What can be read of a spec that does not fit its model, so that one mistake hides no other.
 
-What does not fit is told and taken out, until the rest can be read. Rules between fields are then asked of that rest;
-those that would compare with what was taken out have nothing to say.
+What does not fit is reported and removed, until the rest can be read. Rules between fields are then applied to that
+rest; those that would compare with a removed value are skipped.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from shoal.kube.errors import Cause
 from shoal.kube.objects import Obj
 from shoal.kube.schema_errors import is_at_or_below
 
-_PASSES = 8  # each goes one level up at least where something is missing; no spec is as deep
+_PASSES = 8  # each moves up at least one level where something is missing; no spec is as deep
 _OBJECTS = ("model_type", "model_attributes_type", "dict_type")
 _SIZE = re.compile(r"(spec\.tasks\[\d+\])\.replicas")
 
@@ -62,7 +62,7 @@ def _without(value: Any, error: ErrorDetails, steps: tuple[str | int, ...]) -> A
 
 
 def is_consequential(cause: Cause, told: list[Cause]) -> bool:
-    """Whether a mistake compares with something that is told to be wrong, or lies below it."""
+    """Whether a mistake compares with a value that is reported as wrong, or is below it."""
     sized = [match[1] for each in told if (match := _SIZE.fullmatch(each.field))]
     compares = [f"{task}.{field}" for task in sized for field in ("minAvailable", "partitionPolicy")]
     places = [each.field for each in told]

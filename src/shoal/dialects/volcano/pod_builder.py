@@ -1,7 +1,7 @@
-"""The pods of a Job: dressed from their templates, and recognised again.
+"""The pods of a Job: built from their templates, and matched again.
 
-A pod carries its identity as annotations for programs and as labels for selectors; what the template says stays.
-Plugins and volumes come last, in a fixed order.
+A pod carries its identity as annotations for programs and as labels for selectors; values of the template are kept.
+Plugins and volumes are applied last, in a fixed order.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def _annotations(manifest: Obj, spec: JobSpec, task: TaskSpec, create: Create) -
 
 
 def _mount_claims(pod: Obj, manifest: Obj, spec: JobSpec) -> None:
-    """Each volume where it is wished, also two of the same claim; containers that only prepare have none."""
+    """Mount each volume at its path, also two of the same claim; init containers have none."""
     for number, volume in enumerate(spec.volumes):
         claim = volume.volume_claim_name
         if volume.volume_claim is not None:
@@ -131,9 +131,9 @@ def owner(obj: Obj) -> Owner | None:
 
 
 def observe_pod(pod: Obj, manifest: Obj) -> ObservedPod | None:
-    """The pod as the engine sees it beside this Job; None where they have nothing to do with each other.
+    """Return the pod as the engine observes it for this Job; None where they are unrelated.
 
-    A pod of somebody else under the name of one of our places is shown too: it is not ours, and in the way.
+    A foreign pod with the name of one of our tasks is returned too: it is not ours, and blocks the name.
     """
     mine, notes = owner(pod), annotations_of(pod)
     if mine is not None and mine.uid == uid_of(manifest):
@@ -149,7 +149,7 @@ def observe_pod(pod: Obj, manifest: Obj) -> ObservedPod | None:
 
 
 def _task_ref(pod: str, manifest: Obj) -> TaskRef | None:
-    """Which place a name stands for: tasks may have dashes and digits in their names themselves."""
+    """The task and index of a pod name: task names may contain dashes and digits themselves."""
     for task in (manifest.get("spec") or {}).get("tasks") or ():
         prefix = names.pod_name(name_of(manifest), str(task.get("name")), 0)[:-1]
         rest = pod.removeprefix(prefix)

@@ -27,7 +27,7 @@ def stage_keys(spec: JobSpec) -> dict[str, tuple[TaskSpec, ...]]:
 
 
 def stage_of(spec: JobSpec, task: str) -> str:
-    """The key of the stage a task stands in."""
+    """Return the key of the stage a task belongs to."""
     return next(key for key, tasks in stage_keys(spec).items() if any(each.name == task for each in tasks))
 
 

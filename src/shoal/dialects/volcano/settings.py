@@ -1,4 +1,4 @@
-"""Settings of the language: few, because a Job says nearly everything itself."""
+"""Settings of the dialect: few, because a Job configures nearly everything itself."""
 
 from __future__ import annotations
 

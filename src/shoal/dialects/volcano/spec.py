@@ -36,7 +36,7 @@ def seconds_of(text: str) -> float:
     body = text.removeprefix("+")
     if body == "0":
         return 0.0
-    if not _DURATIONS.fullmatch(body):  # before the search, which would begin anew at every digit of a number alone
+    if not _DURATIONS.fullmatch(body):  # before the search, which would restart at every digit of a number alone
         raise ValueError("must be a length of time, for example 10s or 1m30s")
     return sum(float(part[1]) * _SECONDS[part[2]] for part in _DURATION.finditer(body))
 

@@ -1,7 +1,7 @@
-"""The status of a Job, made from the ledger and the pods that are seen; and the ledger, which is an annotation.
+"""The status of a Job, derived from the job state and the observed pods; and the job state, an annotation.
 
-Counters are those of the pods, a pod that is told to go counting as terminating alone. A finished pod that somebody
-removed goes on counting as what it was. Times move when the phase does and at no other moment.
+Counters are those of the pods; a pod whose deletion was requested counts as terminating alone. A finished pod that was
+deleted still counts as what it was. Timestamps change when the phase does and at no other time.
 """
 
 from __future__ import annotations
@@ -39,14 +39,16 @@ def record(job: Job, state: JobState, _: VolcanoSettings) -> StatePatch:
 
 
 def restore(manifest: Obj) -> JobState:
-    """The ledger a Job carries; where it got lost, what the status still tells."""
+    """Return the stored job state; where it was lost, one rebuilt from the status."""
     found = state_annotation.restore(manifest)
     return found if found is not None else _state_from_status(manifest)
 
 
 def status_state(manifest: Obj) -> JobState:
-    """The ledger with every task the spec asks for, living ones on the stages the status counts: of pods alike, the
-    first ones are meant. A job has ended for people when its status says so."""
+    """The job state with every task of the spec, living ones in the stages the status counts.
+
+    Of equal pods, the first ones are chosen. For users a job has ended when its status shows it.
+    """
     state = restore(manifest)
     if state.is_ended and at_path(manifest, "status", "state", "phase") not in _ENDS:
         state = replace(state, run=replace(state.run, stage=Stage.LEAVING))  # what people see is about to follow
@@ -68,7 +70,7 @@ def _complete_roles(manifest: Obj, state: JobState) -> list[RoleState]:
     """The roles of the ledger, with the tasks of the spec that it has nothing to say about."""
     try:
         sizes = {task.name: task.replicas for task in spec_of(manifest).tasks}
-    except ValidationError:  # told where jobs are read
+    except ValidationError:  # reported where jobs are read
         sizes = {}
     known = {role.name: role for role in state.roles}
     return [_filled(known.get(name) or RoleState(name), sizes.get(name, 0)) for name in {**sizes, **known}]
@@ -83,7 +85,7 @@ def _filled(role: RoleState, size: int) -> RoleState:
 
 
 def _living(task: TaskState, state: JobState, *, is_running: bool) -> TaskState:
-    """A task without an end of its own: it runs or will, or goes with the run, or went with the job."""
+    """A task without an outcome of its own: it runs or will, or ends with the run, or ended with the job."""
     if state.is_ended:
         return replace(task, stage=Stage.DONE, attempt=replace(task.attempt, outcome=CUT_OFF))
     if not state.run.is_open and (task.had_pod or state.run.intent is Intent.END):
@@ -94,7 +96,7 @@ def _living(task: TaskState, state: JobState, *, is_running: bool) -> TaskState:
 
 
 def _state_from_status(manifest: Obj) -> JobState:
-    """A run as the status last told of it. Who had ended is forgotten; finished pods still there tell it again."""
+    """A run as the status last described it. Ended tasks are lost; finished pods still there restore them."""
     status = manifest.get("status") or {}
     phase = at_path(status, "state", "phase", default="")
     if not phase:
@@ -156,7 +158,7 @@ def phase_of(state: JobState, observed: Observed) -> str:
 
 
 def _is_restarting(state: JobState, observed: Observed) -> bool:
-    """Whether pods of a restart of parts are still to go."""
+    """Whether pods of a partial restart are still to be deleted."""
     there = {pod.uid for pod in observed.pods}
     return any(why.reason == RESTART and uid in there for uid, why in state.settled.items())
 
@@ -182,7 +184,7 @@ def count_pods(state: JobState, observed: Observed) -> dict[str, Counter[str]]:
 
 
 def _reason_and_message(state: JobState, phase: str) -> tuple[str, str]:
-    """A word and a sentence for where there is more to say than the phase."""
+    """A reason and a message where there is more to report than the phase."""
     outcome = state.run.outcome
     if outcome is None:
         return "", ""

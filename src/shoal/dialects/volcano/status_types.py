@@ -1,4 +1,4 @@
-"""`status` of a Job as it stands in JSON. A projection: everything in it follows from the ledger and the pods."""
+"""`status` of a Job as JSON. A projection: everything in it follows from the job state and the pods."""
 
 from __future__ import annotations
 

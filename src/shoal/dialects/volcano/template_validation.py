@@ -1,4 +1,4 @@
-"""Pod templates: what an API server would say to pods made of them, said when the Job is written."""
+"""Pod templates: errors an API server would return for their pods, reported when the Job is written."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _STAND_IN = {"name": "pod", "namespace": "default", "uid": "u", "creationTimesta
 
 
 def template_errors(template: Obj, path: str) -> Iterator[Cause]:
-    """Every mistake. What the controller adds is left out, so that each path leads to what somebody wrote."""
+    """Every mistake. What the controller adds is left out, so that each path refers to what the user wrote."""
     if not template.get("spec"):
         yield required(f"{path}.spec", "the template of the task's pods")
         return

@@ -1,6 +1,6 @@
-"""What is refused, and in which words: every mistake at once.
+"""What is rejected, and with which messages: every mistake at once.
 
-Rules that need other objects (the queue) are in `validate_in_cluster`; whoever keeps those objects asks it.
+Rules that need other objects (the queue) are in `validate_in_cluster`, called where those objects are kept.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _EXPECTED = {
 
 
 def admit(manifest: Obj) -> list[Cause]:
-    """Every mistake, with its path and what would be right; an empty list lets the manifest in."""
+    """Return every mistake, with its path and what would be valid; an empty list admits the manifest."""
     spec = manifest.get("spec") or {}
     if isinstance(spec, dict) and (spec.get("tasks") is None or spec["tasks"] == []):
         return [Cause("FieldValueRequired", NO_TASK, "spec.tasks")]
@@ -113,14 +113,14 @@ def _of_whole_cores(task: TaskSpec, path: str) -> Iterator[Cause]:
         try:
             cores = Quantity.parse(requested) if requested is not None else None
         except BadQuantity:
-            continue  # told where it stands
+            continue  # reported at its path
         if cores is None or not cores or cores.milli() % 1000:
             where = f"{path}.template.spec.containers[{place}].resources.requests.cpu"
             yield invalid(where, requested, f"topologyPolicy {task.topology_policy} needs whole cores")
 
 
 def _objects(several: Any) -> Iterator[tuple[int, Obj]]:
-    """Those of a list with their places, as far as the shape allows: what does not fit is told where it stands."""
+    """The objects of a list with their indexes; an item of another type is reported at its own path."""
     for place, each in enumerate(several if isinstance(several, list) else ()):
         if isinstance(each, dict):
             yield place, each
@@ -179,7 +179,7 @@ def _tasks(manifest: Obj) -> list[Obj]:
 
 
 def _immutable_spec(manifest: Obj) -> Any:
-    """The part of a spec nobody may change."""
+    """The fields of a spec that are immutable."""
     spec = at_path(default(manifest), "spec", default={})
     if not isinstance(spec, dict):
         return spec
@@ -207,7 +207,7 @@ def validate_in_cluster(manifest: Obj, lookup: Lookup) -> list[Cause]:
     """Whether a new Job may enter its queue: it must be there, open, a leaf, and not the root of all."""
     name = at_path(manifest, "spec", "queue") or DEFAULT_QUEUE
     if not isinstance(name, str):
-        return []  # no name of any queue, as `admit` says
+        return []  # not a queue name; `admit` reports it
     queues = {name_of(queue): queue for queue in lookup(QUEUE)}
     if name == ROOT_QUEUE:
         return [invalid("spec.queue", name, "can not submit job to root queue: choose a leaf")]

@@ -41,7 +41,7 @@ class GroupPlan:
     key: str  # '' for a job's only group, else a role's or stage's name
     digest: str = ""
     roles: frozenset[str] = frozenset()
-    reclaim_limits: ReclaimLimits | None = None  # None: it gives nobody back, whoever asks
+    reclaim_limits: ReclaimLimits | None = None  # None: it gives no member back on request
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +56,13 @@ class GroupGate:
 
 @dataclass(frozen=True, slots=True)
 class ExternalGate:
-    """Open or shut by the manifest itself, or by somebody who writes `key` (Observed.opened)."""
+    """Opened or closed by the manifest itself, or by a client that writes `key` (Observed.opened)."""
 
     open: bool = True
     key: str = ""
     message: str = "The job waits for its start"
     when_closed: WhenShut = WhenShut.IGNORE
-    reason: str = ""  # of the Event that tells of it where people should hear of it
+    reason: str = ""  # of the Event about it, where one is wanted
 
 
 Gate = GroupGate | ExternalGate
@@ -95,10 +95,10 @@ class HoldClock(Enum):
 @dataclass(frozen=True, slots=True)
 class Hold:
     requested: bool = False
-    from_spec: bool = True  # the wish is a level: without it a held job is released; else only an action releases
+    from_spec: bool = True  # the request is a level: without it a held job is released; else only an action releases
     keeps: KeepPods = KeepPods.NONE  # FINISHED also keeps what was achieved
     owned_objects: frozenset[str] = frozenset()  # names of those that go
-    group: bool = True  # the group goes
+    group: bool = True  # the group is deleted
     clock: HoldClock = HoldClock.RESTARTS
     resume_charged: bool = False
     renews_failed: bool = False  # of what was achieved only successes outlast a release; who failed is tried again

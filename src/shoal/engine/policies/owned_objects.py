@@ -18,10 +18,10 @@ class OwnedObject:
     lifetime: Lifetime = Lifetime.UNTIL_END
     digest: str = ""
     roles: frozenset[str] = frozenset()  # for scope ROLE and TASK; empty: all
-    write_back: bool = False  # its name goes into the spec
+    write_back: bool = False  # its name is stored in the spec
 
 
 @dataclass(frozen=True, slots=True)
 class Rendezvous:
-    published: bool = False  # the members and their round are part of the ledger
+    published: bool = False  # the members and their round are in the job state
     frozen: Mapping[str, int] = field(default_factory=dict)  # values of the spec fixed when the first run opens

@@ -26,8 +26,8 @@ class Memory(Enum):
 class RunOwnerPolicy:
     """An object that owns all bodies of a run; its loss ends the run."""
 
-    leaving: Outcome = BAD  # somebody else is deleting it
-    gone: Outcome = BAD  # somebody else deleted it
+    leaving: Outcome = BAD  # another client is deleting it
+    gone: Outcome = BAD  # another client deleted it
     unseen: Outcome = BAD  # created, and never seen within the creation time-out
 
 
@@ -61,7 +61,7 @@ class SlotRelease(Enum):
 
 
 class ExternalDeletion(Enum):
-    """What a deletion by somebody else is."""
+    """How a deletion by another client counts."""
 
     LOST = "lost"
     FAILED = "failed"
@@ -98,7 +98,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class ContainerPattern:
-    """All given parts must match one container; all but the name need a container that terminated."""
+    """All given fields must match one container; all but the name need a container that terminated."""
 
     name: Pattern | None = None
     reason: Pattern | None = None
@@ -109,7 +109,7 @@ class ContainerPattern:
 
 @dataclass(frozen=True, slots=True)
 class PodPattern:
-    """All given parts must match; each container pattern needs some container that matches it."""
+    """All given fields must match; each container pattern needs some container that matches it."""
 
     name: Pattern | None = None
     reason: Pattern | None = None

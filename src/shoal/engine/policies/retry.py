@@ -104,4 +104,4 @@ class Reaction:
     code: int | None = None  # instead of events: a failed task whose judged code is this
     after_seconds: int = 0
     outcome: Outcome = GOOD  # for COMPLETE, FAIL and TERMINATE
-    charged: bool = True  # False: a restart that costs nothing, because nobody of the job is to blame
+    charged: bool = True  # False: a restart that costs nothing, because the job is not to blame

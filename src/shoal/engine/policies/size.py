@@ -1,4 +1,4 @@
-"""Policies 9 and 10: how many members there are, and who goes when there are too many."""
+"""Policies 9 and 10: how many members there are, and which are removed when there are too many."""
 
 from __future__ import annotations
 

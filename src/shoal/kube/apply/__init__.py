@@ -1,10 +1,10 @@
 """Server-side apply and the ownership of fields (metadata.managedFields).
 
-`apply` merges a partial object into the live one, field by field, and remembers who applied what: a field another
-manager set to something else is a conflict unless forced, a field its last applier no longer mentions is removed.
-`track` does the bookkeeping of every other write: what a write changed now belongs to its writer.
+`apply` merges a partial object into the live one, field by field, and records each field's manager: a field another
+manager set to a different value is a conflict unless forced, a field its last applier omits is removed. `track` does
+the bookkeeping of every other write: what a write changed now belongs to its writer.
 
-Both are pure; the time comes in as text. Checking versions, defaulting and validating the result is the caller's.
+Both are pure; the time is passed as text. Checking versions, defaulting and validating the result is the caller's.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ __all__ = ["apply", "track"]
 
 BEFORE_FIRST_APPLY = "before-first-apply"
 
-# What the system itself writes belongs to nobody.
+# What the system itself writes has no owner.
 _UNOWNED_AT_ROOT = ("f:apiVersion", "f:kind")
 _UNOWNED_METADATA = frozenset(
     (
@@ -52,8 +52,8 @@ _UNOWNED_METADATA = frozenset(
 def track(schema: Schema, live: Obj | None, new: Obj, *, manager: str, now: str, subresource: str = "") -> Obj:
     """`new` with its managedFields as they are after an ordinary create, update or patch by `manager`.
 
-    `live` is None for a create. Inputs stay as they are; the result shares its unchanged parts with them. An
-    object whose managedFields somebody emptied stays untracked until it is applied to.
+    `live` is None for a create. Inputs are not changed; the result shares unchanged values with them. An object whose
+    managedFields were emptied stays untracked until it is applied to.
     """
     version = str(new.get("apiVersion", ""))
     if live is None and not new["metadata"].get("managedFields"):
@@ -134,7 +134,7 @@ def _managers_before(node_schema: SchemaNode, live: Obj | None, base: Obj, *, no
     managers = decode_entries(live.get("metadata", {}).get("managedFields") or [])
     if managers:
         return managers
-    # Nobody kept count so far: all that is there belongs to whoever came before.
+    # Nothing was tracked so far: all existing fields belong to the earlier manager.
     version = str(live.get("apiVersion", ""))
     fields = _without_unowned(diff(node_schema, {}, base)[0])
     return (
@@ -176,7 +176,7 @@ def _conflicts(managers: Managers, changed: FieldSet) -> dict[ManagerIdentity, F
 
 
 def _without_unowned(fields: FieldSet) -> FieldSet:
-    """The fields without those that belong to nobody."""
+    """The fields without those that have no owner."""
     result = {step: node for step, node in fields.items() if step not in _UNOWNED_AT_ROOT}
     if "f:metadata" in result:
         metadata = {step: node for step, node in result["f:metadata"].items() if step not in _UNOWNED_METADATA}

@@ -1,8 +1,8 @@
-"""Moving from `kubectl apply` to `kubectl apply --server-side` without conflicts with oneself.
+"""Migration from `kubectl apply` to `kubectl apply --server-side` without conflicts with oneself.
 
-Client-side apply leaves its last configuration in an annotation. What that annotation says, and what still stands
-in the object just so, was kubectl's own: kubectl may take it over without force. From then on the annotation
-follows what kubectl applies, so that one can go back.
+Client-side apply leaves its last configuration in an annotation. Fields of that configuration whose live value is
+unchanged were kubectl's own: kubectl may take them over without force. From then on the annotation follows what kubectl
+applies, so that one can go back.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _MOST_BYTES = 256 * 1024  # of all annotations together
 
 
 def fields_of_last_applied(node_schema: SchemaNode, live: Obj) -> FieldSet:
-    """The fields client-side apply set and nobody changed since; none where it was not used."""
+    """The fields client-side apply set and that are unchanged since; none where it was not used."""
     try:
         last = json.loads(annotations_of(live).get(ANNOTATION) or "null")
     except ValueError:

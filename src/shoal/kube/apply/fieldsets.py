@@ -1,12 +1,12 @@
 """Sets of field paths, kept in the very form the API writes them: `fieldsV1`.
 
-A set is a tree of dictionaries. A key is one step of a path (`f:spec`, `k:{"name":"web"}`, `v:"a"`); the path
-belongs to the set when its node is empty or holds the key `.`, so that
+A set is a tree of dictionaries. A key is one step of a path (`f:spec`, `k:{"name":"web"}`, `v:"a"`); the path belongs
+to the set when its node is empty or holds the key `.`, so that
 
     {"f:spec": {"f:replicas": {}, "f:template": {".": {}, "f:metadata": {}}}}
 
-is the paths spec.replicas, spec.template and spec.template.metadata. The root is never a member: an empty root
-is the empty set. The operations return new trees that may share parts with their inputs and change neither.
+is the paths spec.replicas, spec.template and spec.template.metadata. The root is never a member: an empty root is the
+empty set. The operations return new trees that may share subtrees with their inputs and change neither.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def as_member(node: FieldSet | None) -> FieldSet:
 
 
 def paths(fields: FieldSet, prefix: str = "") -> Iterator[str]:
-    """The paths in words, as conflicts name them: `.spec.containers[name="web"].image`. Shallow ones first."""
+    """The paths as text, as in conflicts: `.spec.containers[name="web"].image`. Shallow ones first."""
     steps = sorted(step for step in fields if step != HERE)
     for step in steps:
         if is_member(fields[step]):
@@ -126,7 +126,7 @@ def _written(value: Any) -> str:
 
 
 def is_field_set(value: Any) -> bool:
-    """Whether a value somebody sent is such a tree, and safe to walk."""
+    """Whether a value from a client is such a tree, and safe to walk."""
     if not isinstance(value, dict):
         return False
     return all((step == HERE and node == {}) or (_is_step(step) and is_field_set(node)) for step, node in value.items())

@@ -49,7 +49,7 @@ Managers = dict[ManagerIdentity, ManagedEntry]
 
 
 def are_entries(entries: Any) -> bool:
-    """Whether a managedFields list somebody sent is well formed, and safe to read."""
+    """Whether a managedFields list from a client is well formed, and safe to read."""
     return isinstance(entries, list) and all(map(_is_entry, entries))
 
 

@@ -41,7 +41,7 @@ def _merged_lists(node_schema: SchemaNode, live: list[Any], applied: list[Any]) 
         if step not in new:
             result.extend(_copies(old[step]))
         elif step == expected:
-            # Everything applied up to this item comes now, before what follows it in the live list.
+            # Everything applied up to this item is added now, before what follows it in the live list.
             while waiting:
                 ready = waiting.pop(0)
                 result.append(_merged_item(node_schema, old.get(ready), new[ready]))
@@ -64,12 +64,12 @@ EmptiedFields = list[tuple[dict[str, Any], str]]
 
 
 def prune(node_schema: SchemaNode, value: Any, last: FieldSet, owned: FieldSet, emptied: EmptiedFields) -> None:
-    """Remove, in place, what the manager applied last time and nobody owns now.
+    """Remove, in place, what the manager applied last time and no manager owns now.
 
-    `last` is what it applied then, `owned` what anybody owns now, itself included. A declared field goes with
-    all it contains once nobody owns anything in it; an item or an entry goes once nobody owns it itself. Maps and
-    lists that lost their last part this way are noted in `emptied`: they should go as well, but only after
-    ownership is settled, because their owners did not lose them.
+    `last` is what it applied then, `owned` what any owns now, itself included. A declared field is removed with all it
+    contains once nothing in it is owned; an item or an entry is removed once it has no owner itself. Maps and lists
+    that became empty this way are noted in `emptied`: they should be removed as well, but only after ownership is
+    settled, because their owners did not lose them.
     """
     if node_schema.merge_type in _EITHER and isinstance(value, dict):
         for name in list(value):
@@ -99,7 +99,7 @@ def _is_kept(
     *,
     is_declared: bool,
 ) -> bool:
-    """Whether what is behind this step stays; what goes below it is removed on the way."""
+    """Whether what is behind this step stays; what is not owned below it is removed on the way."""
     before, now = last.get(step), owned.get(step)
     if before is None:
         return True

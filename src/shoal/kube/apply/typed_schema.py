@@ -1,7 +1,7 @@
-"""The schema as ownership sees it: at each place a value is owned whole, or field by field, or item by item.
+"""The schema for field ownership: each value is owned whole, or field by field, or item by item.
 
 A `SchemaNode` is compiled from a `Schema` on first use and kept, because every write of every object walks them.
-Children are compiled when they are first met: a schema may contain itself.
+Children are compiled on first use too: a schema may contain itself.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ class SchemaNode:
 
 
 class Duplicates(tuple[Any, ...]):
-    """Items that share one identity. Nothing can be said of them one by one, so they are owned together."""
+    """Items that share one identity. They cannot be addressed one by one, so they are owned together."""
 
     __slots__ = ()
 

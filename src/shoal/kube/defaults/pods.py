@@ -57,7 +57,7 @@ def apply_to_template(template: Obj) -> None:
 
 
 def conditions(status: Obj) -> None:
-    """Times nobody gave are there all the same, as null."""
+    """Times that are not given are present all the same, as null."""
     for condition in each(status, "conditions"):
         fill_missing(condition, "lastProbeTime", None)
         fill_missing(condition, "lastTransitionTime", None)
@@ -181,7 +181,7 @@ def _host_ports(containers: list[Obj]) -> None:
 
 
 def _tolerations(spec: Obj) -> None:
-    """A pod may stay five minutes on a node that went quiet, unless it says otherwise."""
+    """A pod may stay five minutes on an unresponsive node, unless it specifies otherwise."""
     tolerations = each(spec, "tolerations")
     for taint in _TOLERATED_TAINTS:
         if not any(_covers(toleration, taint) for toleration in tolerations):
@@ -238,7 +238,7 @@ def _request(container: Obj, resource: str) -> Quantity | None:
 
 
 # A tenant writes image names, and the operator and the API server match them: that takes linear time. Whether the first
-# part is a host is judged after the match, as alternatives for it in the expression would be tried at every place.
+# component is a host is decided after the match, as alternatives in the expression would be tried at every place.
 _PART = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
 _TAG_AND_DIGEST = r"(?::(?P<tag>\w[\w.-]{0,127}))?(?P<digest>@\S+)?"
 _IMAGE = re.compile(rf"(?:(?P<host>[A-Za-z0-9.-]+(?::\d+)?)/)?{_PART}(?:/{_PART})*{_TAG_AND_DIGEST}", re.ASCII)
@@ -247,7 +247,7 @@ _WORTH_REMEMBERING = 256  # characters; longer names are rare, and many of them 
 
 
 def pull_policy(image: str) -> str:
-    """Always for what may change under its name: the tag `latest`, said or meant. A name that is none stays put."""
+    """Always for what may change under its name: the tag `latest`, given or implied. Not for an invalid name."""
     return _remembered_policy(image) if len(image) < _WORTH_REMEMBERING else _policy(image)
 
 

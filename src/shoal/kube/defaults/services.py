@@ -53,7 +53,7 @@ def _families(spec: Obj) -> None:
     address = spec.get("clusterIP")
     if address and not spec.get("clusterIPs"):
         spec["clusterIPs"] = [address]
-    # A headless Service without a selector names addresses somebody else keeps: they may be of either family.
+    # A headless Service without a selector names externally managed addresses: they may be of either family.
     if address == "None" and not spec.get("selector") and not spec.get("ipFamilies"):
         fill_missing(spec, "ipFamilyPolicy", "RequireDualStack")
         if spec["ipFamilyPolicy"] != "SingleStack":

@@ -33,7 +33,7 @@ def deployment(obj: Obj) -> None:
 
 
 def early_replica_set(obj: Obj) -> None:
-    """In its first version nobody had to write a selector: the labels of the template are it."""
+    """The first version required no selector: the labels of the template are its default."""
     spec = below(obj, "spec")
     labels = (below(spec, "template").get("metadata") or {}).get("labels")
     if labels:

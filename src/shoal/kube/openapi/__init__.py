@@ -1,9 +1,9 @@
 """OpenAPI documents: what the API serves, for `kubectl explain`, client-side validation and generated clients.
 
-`document` describes one group and version in OpenAPI 3.0, `v2` everything in Swagger 2.0. Both are plain data made
-from the kinds (`operations`) and their schemas (`components`); whoever serves them caches them until the kinds
-change. kubectl needs: the kind on each operation, `fieldValidation` on PATCH, the strategic merge content type
-where that patch is served, and merge keys on lists.
+`document` describes one group and version in OpenAPI 3.0, `v2` everything in Swagger 2.0. Both are plain data made from
+the kinds (`operations`) and their schemas (`components`); the server caches them until the kinds change. kubectl needs:
+the kind on each operation, `fieldValidation` on PATCH, the strategic merge content type where that patch is served, and
+merge keys on lists.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The shared part of an OpenAPI document: one component for each named type, referred to wherever it is used.
+"""The shared section of an OpenAPI document: one component for each named type, referenced where it is used.
 
-`Components` collects while it describes: asking for a reference puts the type, and all it refers to, into the document.
-A custom resource brings its schema as OpenAPI already; only what every object has is added.
+`Components` collects while it describes: requesting a reference adds the type, and all it refers to, to the document. A
+custom resource has its schema as OpenAPI already; only what every object has is added.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class Components:
         return described | _merging(schema)
 
     def _field_schema(self, schema: Schema) -> dict[str, Any]:
-        """One use of a type: its own words, and a reference where the type is shared."""
+        """One use of a type: its own description, and a reference where the type is shared."""
         description = {"description": schema.description} if schema.description else {}
         if schema.component:
             reference = self._reference(schema)
@@ -104,7 +104,7 @@ class Components:
 
 
 def component_name(kind: Kind) -> str:
-    """`io.k8s.api.core.v1.Pod` for built-in kinds; for custom ones the group comes reversed."""
+    """`io.k8s.api.core.v1.Pod` for built-in kinds; custom ones begin with the reversed group."""
     if kind.openapi is None:
         return schema_of(kind).component
     return ".".join([*reversed(kind.group.split(".")), kind.version, kind.kind])

@@ -162,7 +162,7 @@ class _Paths:
         }
 
     def request(self, name: str, group: str) -> Operation:
-        """Something asked of an object rather than said about it."""
+        """A request for an action on an object rather than a change of it."""
         ref = self.components.of_type(name, group)
         query_parameters = Kind(group, "v1", name, name.lower())
         return self.operation(

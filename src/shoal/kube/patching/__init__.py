@@ -1,9 +1,9 @@
-"""Patches: how a client says a change instead of a whole object, in the three languages Kubernetes reads.
+"""Patches: how a client sends a change instead of a whole object, in the three formats of Kubernetes.
 
 `json_patch` is a list of operations on paths, `merge_patch` a partial object laid over the whole one, and
-`strategic_merge` the same with a schema that knows which lists are really maps. None of them changes what it is
-given: the result shares no part with the object or the patch. A patch that is not well formed raises 400, one
-that does not fit the object 422, with the words of Kubernetes. Server-side apply is `shoal.kube.apply`.
+`strategic_merge` the same with a schema that marks which lists are really maps. None of them changes its inputs: the
+result shares nothing with the object or the patch. A patch that is not well formed raises 400, one that does not fit
+the object 422, with the messages of Kubernetes. Server-side apply is `shoal.kube.apply`.
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ def _undecodable(value: Any, into: str) -> ApiError:
 
 
 class _PathNotFound(Exception):
-    """A path that leads nowhere; the message says where it ends."""
+    """A path that does not exist; the message names where it ends."""
 
 
 class _Document:

@@ -12,7 +12,7 @@ from shoal.kube.patching.json_values import json_type, without_nulls
 def merge_patch(obj: Obj, patch: Any) -> Obj:
     """The object with the patch laid over it; a patch that is no object raises 400.
 
-    What the patch does not touch is the very value of the object: nobody has to copy it or look at it again.
+    What the patch does not touch is the very value of the object: it need not be copied or checked again.
     """
     if patch is None:
         raise bad_request("Invalid JSON Patch")

@@ -1,7 +1,7 @@
-"""Strategic merge patch: a merge patch that knows from the schema which lists are sets and which are maps.
+"""Strategic merge patch: a merge patch whose schema marks which lists are sets and which are maps.
 
-A list whose field says `merge` is joined by its merge key (or by value, for plain values) instead of replaced.
-Directives inside the patch say the rest: `$patch: delete | replace`, `$deleteFromPrimitiveList/<list>`,
+A list whose field is marked `merge` is joined by its merge key (or by value, for plain values) instead of replaced.
+Directives inside the patch control the rest: `$patch: delete | replace`, `$deleteFromPrimitiveList/<list>`,
 `$setElementOrder/<list>`, `$retainKeys`. Both inputs are copied once at the start and consumed after that.
 """
 
@@ -27,7 +27,7 @@ _UNKNOWN = Schema()
 
 
 def strategic_merge(schema: Schema, obj: Obj, patch: Any) -> Obj:
-    """The object with the patch laid over it, lists joined as the schema says.
+    """The object with the patch laid over it, lists joined as the schema requires.
 
     400 where a directive is malformed, 422 where the patch does not fit (an item without its merge key).
     """
@@ -217,7 +217,7 @@ def _ordered(items: list[Any], target_order: list[Any], before: list[Any], key: 
 
 
 def _places(items: list[Any], key: str) -> dict[Any, int]:
-    """Where each identity stands first."""
+    """The first index of each identity."""
     return {_identity(item, key): at for at, item in reversed(list(enumerate(items)))}
 
 

@@ -1,4 +1,4 @@
-"""Nodes: what is wanted of a machine and what it says about itself."""
+"""Nodes: their desired configuration and their reported status."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""A small notation for declaring what objects look like, and the builder that reads it.
+"""A small notation for declaring the fields of objects, and the builder that reads it.
 
-The declarations are text, so importing them costs nothing; a `Schema` is built when somebody first asks for
-its kind, and each named type is built once. A family module holds one text such as
+The declarations are text, so importing them costs nothing; a `Schema` is built when its kind is first requested, and
+each named type is built once. A family module holds one text such as
 
     Container: One process of a pod, started from one image.
       name!        string                                Name, unique within the pod.
@@ -12,12 +12,12 @@ its kind, and each named type is built once. A family module holds one text such
     Protocol = string of TCP UDP SCTP
     ResourceList = [string]Quantity: An amount for each resource.
 
-A line at the margin starts a type; `(atomic)` behind its name says that server-side apply owns it as a whole.
-An indented line is a field, in three columns two or more spaces apart: the name (`!` where it is required),
-the type with its marks, the description. `...T` takes in the fields of T. The marks are @map(keys), @set,
-@atomic and @granular for how server-side apply merges, +merge(key) and +retainKeys for strategic merge patch, and
-=value for the default that the schema itself carries. `either(T)` is a T or a list, `either(T|bool)` a T or a
-boolean. A list is atomic and a map granular where nothing is said.
+A line at the margin starts a type; `(atomic)` behind its name means that server-side apply owns it as a whole. An
+indented line is a field, in three columns two or more spaces apart: the name (`!` where it is required), the type with
+its marks, the description. `...T` includes the fields of T. The marks are @map(keys), @set, @atomic and @granular for
+how server-side apply merges, +merge(key) and +retainKeys for strategic merge patch, and =value for the default that the
+schema itself carries. `either(T)` is a T or a list, `either(T|bool)` a T or a boolean. Without a mark, a list is atomic
+and a map granular.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class FieldLine(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """One type as written; its lines are not read before somebody asks for it."""
+    """One type as written; its lines are not parsed before they are needed."""
 
     name: str
     about: str

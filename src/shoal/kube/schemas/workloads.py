@@ -82,7 +82,7 @@ DeploymentConditionType = string
 DeploymentStrategyType = string
 """
 
-# The first version took the selector from the template where nobody wrote one.
+# The first version took a missing selector from the template.
 EXTENSIONS = APPS.partition("\nDeployment: ")[0].replace(
     "  selector!        LabelSelector    Which", "  selector         LabelSelector    Which"
 )

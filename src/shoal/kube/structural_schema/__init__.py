@@ -1,13 +1,13 @@
-"""Custom resources: whether a definition is sound, which kinds it brings, and what its schema does to objects.
+"""Custom resources: whether a definition is valid, which kinds it defines, and how its schema applies to objects.
 
-* `crd_problems` and `crd_warnings` judge a CustomResourceDefinition (`definitions`, `shapes`);
-* `kinds_of` gives the kinds it serves, `accepted` the status it has once it is taken on;
-* `schema_from` reads its schema into a `Schema` (`reading`);
-* `prune`, `apply_defaults` and `validate` are what happens to an object on every write, in this order
+* `crd_problems` and `crd_warnings` check a CustomResourceDefinition (`definitions`, `shapes`);
+* `kinds_of` returns the kinds it serves, `accepted` the status it has once it is accepted;
+* `schema_from` parses its schema into a `Schema` (`reading`);
+* `prune`, `apply_defaults` and `validate` are applied to an object on every write, in this order
   (`filling`, `values`).
 
-The rules and the wording are those of Kubernetes. Rules in CEL (x-kubernetes-validations) are kept but not
-enforced; `crd_warnings` says so at the place where somebody relies on them.
+The rules and the messages are those of Kubernetes. Rules in CEL (x-kubernetes-validations) are kept but not enforced;
+`crd_warnings` reports each place that relies on them.
 """
 
 from __future__ import annotations

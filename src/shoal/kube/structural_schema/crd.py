@@ -40,8 +40,8 @@ def crd_problems(crd: Obj, old: Obj | None = None) -> list[Cause]:
 
 
 def crd_warnings(crd: Obj, *, validated_elsewhere: bool = False) -> list[str]:
-    """What is kept but not enforced here, in plain words; `validated_elsewhere`: a program has its own say about such
-    objects.
+    """What is kept but not enforced here, for people; `validated_elsewhere`: another program validates such objects
+    itself.
     """
     found: list[str] = []
     for index, version in enumerate((crd.get("spec") or {}).get("versions") or ()):
@@ -126,7 +126,7 @@ def _versions_problems(versions: list[Obj]) -> Iterator[Cause]:
 
 
 def _places(versions: list[Obj], part: str) -> Iterator[tuple[Obj, str]]:
-    """Where one part of the versions is judged. What all have in common is said once, under the name it has for all."""
+    """Where one field of the versions is checked. What all have in common is checked once, under its common name."""
     if versions and all(version.get(part) == versions[0].get(part) for version in versions):
         yield versions[0], f"spec.{'validation' if part == 'schema' else part}"
     else:
@@ -165,7 +165,7 @@ _PARTS = {
 
 
 def _scale_problems(scale: Obj, path: str) -> Iterator[Cause]:
-    # The dot within the field's name, in place of a step of the path, is how the API server words it.
+    # The dot within the field's name, instead of a step of the path, is the API server's wording.
     for field, root in (("specReplicasPath", ".spec."), ("statusReplicasPath", ".status.")):
         value = scale.get(field) or ""
         where = f"{path}.scale.{field}"
@@ -308,7 +308,7 @@ def _column(column: Obj) -> Column:
 
 
 def accepted(crd: Obj, *, now: str) -> Obj:
-    """The status of a sound definition whose names nobody else has: accepted and established."""
+    """The status of a valid definition whose names are not taken: accepted and established."""
     spec, status = crd["spec"], crd.get("status") or {}
     storage = next(version["name"] for version in spec["versions"] if version.get("storage"))
     stored = list(status.get("storedVersions") or ())

@@ -1,7 +1,7 @@
-"""The short way through validation: one walk that says "surely nothing to complain about", or "look closely".
+"""The fast path of validation: one walk that returns "surely valid" or "validate in full".
 
-Most writes are right, and most of those by programs that write one status after the other. `fits` never builds a
-message and gives up at the first rule it does not know; whatever it does not let pass, `values` judges in full.
+Most writes are valid, and most of those by programs that write one status after the other. `fits` never builds a
+message and returns at the first rule it does not support; `values` validates in full whatever `fits` does not pass.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _WORTH_REMEMBERING = 256  # characters; longer texts are rare, and many of them 
 
 
 def fits(schema: Schema, obj: Any, old: Any) -> bool:
-    """Whether `obj` is surely right; parts that stand in `old` as they are need no look."""
+    """Whether `obj` is surely valid; values that are unchanged from `old` need no check."""
     if obj.__class__ is not dict or not _PLAIN.issuperset(schema.rules) or not _is_complete(schema, obj):
         return False
     before_value = old if isinstance(old, dict) else {}

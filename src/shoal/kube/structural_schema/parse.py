@@ -77,7 +77,7 @@ def _items_of(props: dict[str, Any]) -> Schema | None:
 
 
 def _with_resource_fields(fields: dict[str, Schema]) -> dict[str, Schema]:
-    """What a definition says of metadata can only restrict names, so the real metadata stands in its place."""
+    """A definition's schema of metadata can only restrict names, so the real metadata schema replaces it."""
     pod = named("Pod").fields
     declared = fields.get("metadata")
     shared = {name: fields.get(name) or pod[name] for name in ("apiVersion", "kind")}

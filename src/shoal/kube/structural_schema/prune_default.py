@@ -21,7 +21,7 @@ def prune(schema: Schema, obj: Obj) -> Obj:
 
 
 def apply_defaults(schema: Schema, obj: Any, *, skip: Set[str] = frozenset()) -> None:
-    """Fill in defaults, in place. A null that is not allowed gives way to the default, or goes where there is none.
+    """Fill in defaults, in place. A null that is not allowed becomes the default, or is removed where there is none.
 
     Nothing is filled in below the fields in `skip`.
     """

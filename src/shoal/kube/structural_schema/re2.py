@@ -12,7 +12,7 @@ from typing import Any
 
 _MAX_PROGRAM_BYTES = 2**20
 
-# Where Go has other words than RE2 for the same mistake.
+# Where the messages of Go and RE2 differ for one error.
 _GO_MESSAGES = {
     "bad repetition operator": "invalid nested repetition operator",
     "invalid named capture group": "invalid named capture",
@@ -27,7 +27,7 @@ _GO_MESSAGES = {
 
 
 class BadPattern(ValueError):
-    """Not a regular expression the API accepts; the words are those of Go."""
+    """Not a regular expression the API accepts; the message is Go's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Pattern:
     _engine: Any = field(compare=False, repr=False)
 
     def search(self, text: str) -> str | None:
-        """The first part of `text` that matches, None where nothing does. An empty match is ''."""
+        """The first match in `text`, None where there is none. An empty match is ''."""
         found = self._engine.search(text.encode(errors="replace"))
         return None if found is None else found[0].decode(errors="replace")
 

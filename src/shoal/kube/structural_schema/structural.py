@@ -1,8 +1,8 @@
-"""Whether the schema of a custom resource is structural, in the words of Kubernetes.
+"""Whether the schema of a custom resource is structural, with the messages of Kubernetes.
 
-Structural means: every place says its type outside of any condition, so that a program can tell from the schema
-alone which fields exist. Conditions (allOf, anyOf, oneOf, not) may then restrict values, and nothing else. The
-rules for single keywords, which hold within conditions too, are in `keywords`.
+Structural means: every place declares its type outside of any condition, so that a program can see from the schema
+alone which fields exist. Conditions (allOf, anyOf, oneOf, not) may then restrict values, and nothing else. The rules
+for single keywords, which hold within conditions too, are in `keywords`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _AT_ROOT = {
     "items": "Items", "properties": "Properties", "externalDocs": "ExternalDocs", "example": "Example",
     "x-kubernetes-preserve-unknown-fields": "XPreserveUnknownFields", "x-kubernetes-validations": "XValidations",
 }  # fmt: skip
-# What a condition may not say, and how it is told so.
+# What a condition must not have, and the message.
 _NOT_IN_CONDITIONS = {
     "type": "must be empty to be structural",
     "additionalProperties": "must be undefined to be structural",
@@ -48,10 +48,10 @@ _NOT_IN_CONDITIONS = {
 
 
 def schema_problems(schema: Obj, path: str, *, has_status: bool) -> list[Cause]:
-    """Every mistake in an openAPIV3Schema that stands at `path` of its definition."""
+    """Every error in the openAPIV3Schema at `path` of its definition."""
     unstructured = [*_structure(schema, path, level="root"), *_completeness(schema, schema, path, path)]
     if any(props.get("$ref") for _, props in _places(schema, path)):
-        unstructured = []  # what a reference stands for is not known, so neither is what is missing there
+        unstructured = []  # the target of a reference is not known, so neither is what is missing there
     return [
         *_root_problems(schema, path, has_status=has_status),
         *(sorted(unstructured, key=str) or _defaults(schema, path)),

@@ -1,8 +1,8 @@
-"""Whether an object of a custom kind is valid by its schema: every mistake, in the words of Kubernetes.
+"""Whether an object of a custom kind is valid by its schema: every error, with the messages of Kubernetes.
 
 The order of the checks at one place is that of the API server: type, conditions (allOf, anyOf, oneOf, not), text,
-number, list, enum, fields. On an update, what did not change is not judged again, so that an object written
-under an older schema can still be touched elsewhere.
+number, list, enum, fields. On an update, what did not change is not validated again, so that an object written under an
+older schema can still be changed elsewhere.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _MISSING: Any = object()
 _LARGEST_EXACT = 2**53 - 1  # a float up to here may stand for an integer
 _NUMBER_FORMATS = ("int32", "int64", "float", "double")
 _RANGES = {"int32": range(-(2**31), 2**31), "int64": range(-(2**63), 2**63)}
-NO_FIELD = "<nil>"  # a mistake of no single field is said to be here
+NO_FIELD = "<nil>"  # the path of an error that belongs to no one field
 
 
 def validate(schema: Schema, obj: Any, old: Any = None) -> list[Cause]:
@@ -181,7 +181,7 @@ def _out_of(path: str, number: int | float, relation: str, limit: int | float) -
 
 
 def go_float(number: float) -> str:
-    """A number as Go prints it: the fewest digits that tell it, with an exponent from a million on."""
+    """A number as Go prints it: the fewest digits that identify it, with an exponent from a million on."""
     sign, digits, exponent = Decimal(repr(number)).normalize().as_tuple()
     assert isinstance(exponent, int)
     places = len(digits) + exponent - 1
@@ -288,5 +288,5 @@ def _duplicates(schema: Schema, items: list[Any], path: str) -> Iterator[Cause]:
     for index, key in enumerate(keys):
         shown = msgspec.json.encode(key, order="deterministic")
         seen[shown] = seen.get(shown, 0) + 1
-        if seen[shown] == 2:  # said once, however often it comes back
+        if seen[shown] == 2:  # reported once, however often it recurs
             yield duplicate(f"{path}[{index}]", key)

@@ -1,10 +1,10 @@
-"""Whether an object makes sense: every mistake at once, in the words of Kubernetes.
+"""Whether an object is valid: every error at once, with the messages of Kubernetes.
 
-`validate_create` and `validate_update` take an object whose types were checked and whose defaults are
-filled in, and return the causes for a 422 answer, in the order a real API server gives them; an empty list
-means the object may be stored. Each family of kinds has a module; the rules are generators that yield
-`Cause`s. Custom kinds get the metadata rules here and their schema's rules from `shoal.kube.structural_schema`;
-a CustomResourceDefinition's own rules are there too.
+`validate_create` and `validate_update` take an object whose types were checked and whose defaults are filled in, and
+return the causes for a 422 response, in the order a real API server gives them; an empty list means the object may be
+stored. Each family of kinds has a module; the rules are generators that yield `Cause`s. Custom kinds get the metadata
+rules here and their schema's rules from `shoal.kube.structural_schema`; a CustomResourceDefinition's own rules are
+there too.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ _ENDPOINTS, _SLICES = _place(kinds.ENDPOINTS), _place(kinds.ENDPOINT_SLICE)
 
 
 def validate_create(kind: Kind, obj: Obj, *, allow_loopback: bool = False) -> list[Cause]:
-    """What is wrong with a new object. `allow_loopback` lets endpoints be at 127.x.y.z."""
+    """The errors in a new object. `allow_loopback` permits endpoints at 127.x.y.z."""
     place = _place(kind)
     if place == _ENDPOINTS:
         return bounded(endpoints.endpoints_on_create(obj, allow_loopback=allow_loopback))

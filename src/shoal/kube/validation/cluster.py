@@ -79,7 +79,7 @@ def node_on_update(new: Obj, old: Obj) -> Iterator[Cause]:
 def _node(obj: Obj) -> Iterator[Cause]:
     taints = (obj.get("spec") or {}).get("taints")
     if taints:
-        # An API server looks at spec.taints and says metadata.taints; people search for the sentence they know.
+        # An API server reads spec.taints and reports metadata.taints; users search for the message it sends.
         yield from placement.taints(entries(taints), "metadata.taints")
     status = obj.get("status") or {}
     yield from resources.amounts(status.get("capacity"), "status.capacity")

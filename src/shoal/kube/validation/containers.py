@@ -1,7 +1,7 @@
-"""Containers of a pod: names, images, ports, mounts, restart rules; each once and all of them together.
+"""Containers of a pod: names, images, ports, mounts, restart rules; each by itself and all of them together.
 
-Environment, probes, amounts and security have files of their own. This is the hot part of creating a pod:
-a rule is called only where the container has something for it.
+Environment, probes, amounts and security have files of their own. This is the hot path of creating a pod: a rule is
+called only where the container has something for it.
 """
 
 from __future__ import annotations
@@ -194,7 +194,7 @@ def _mounts(container: Obj, volumes: dict[str, Obj], path: str) -> Iterator[Caus
 
 
 def _part(mount: Obj, here: str, path: str) -> Iterator[Cause]:
-    """A mount of part of a volume, by a fixed path or by one made from the environment."""
+    """A mount of a path within a volume, either fixed or built from the environment."""
     if mount.get("subPath"):
         yield from descending_path(mount["subPath"], f"{path}.subPath")
     expression = mount.get("subPathExpr")

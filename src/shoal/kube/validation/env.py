@@ -1,4 +1,4 @@
-"""Environment variables of a container, and the references by which a value comes from the pod itself."""
+"""Environment variables of a container, and the references that take a value from the pod itself."""
 
 from __future__ import annotations
 

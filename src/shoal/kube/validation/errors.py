@@ -1,7 +1,7 @@
-"""How a mistake in a field is said: its kind, the value as Kubernetes prints it, and what to do instead.
+"""Messages for errors in a field: the kind of error, the value as Kubernetes prints it, and what to do instead.
 
-Every rule of this package yields `Cause`s made here, so the wording is in one place. A path is a plain
-string (`spec.containers[0].name`); rules build it only when they have something to say.
+Every rule of this package yields `Cause`s made here, so the wording is in one place. A path is a plain string
+(`spec.containers[0].name`); rules build it only when they report an error.
 """
 
 from __future__ import annotations

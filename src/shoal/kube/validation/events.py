@@ -84,7 +84,7 @@ def _common(obj: Obj, *, new_form: bool) -> Iterator[Cause]:
 
 
 def _complete(obj: Obj, *, new_form: bool) -> Iterator[Cause]:
-    """An event with an exact time says who reports, what was done and why."""
+    """An event with an exact time names its reporter, the action and the reason."""
     reporter = "reportingController" if new_form else "reportingComponent"
     if not obj.get(reporter):
         yield required(reporter)

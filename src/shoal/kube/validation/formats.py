@@ -1,7 +1,7 @@
-"""Fields that hold a name, a key, a port or an address: the rule of the format, said about the field.
+"""Fields that hold a name, a key, a port or an address: the rule of the format, applied to the field.
 
-The rules for names are in `shoal.kube.names`; here a good value costs one call and a bad one becomes a
-`Cause` per sentence.
+The rules for names are in `shoal.kube.names`; here a valid value costs one call and an invalid one becomes a `Cause`
+per message.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def labels(found: Mapping[str, Any] | None, path: str) -> Iterator[Cause]:
 
 
 def choice(value: Any, supported: tuple[str, ...], path: str) -> Iterable[Cause]:
-    """One of a few words, and there must be one."""
+    """One of a few values, and it is required."""
     if value in supported:
         return ()
     return (not_supported(path, value, supported) if value else required(path),)
@@ -116,7 +116,7 @@ def descending_path(value: str, path: str) -> Iterator[Cause]:
 
 
 def file_path(value: str, path: str) -> Iterator[Cause]:
-    """Where a file of a volume goes; names that begin with two dots are the node's own."""
+    """The path of a file in a volume; names that begin with two dots are the node's own."""
     yield from descending_path(value, path)
     if value.startswith("..") and not value.startswith("../"):
         yield invalid(path, value, "must not start with '..'")
@@ -161,7 +161,7 @@ def network(value: str, path: str) -> Iterator[Cause]:
 
 
 def endpoint_address(value: str, path: str, *, allow_loopback: bool = False) -> Iterator[Cause]:
-    """An address somebody else can reach. On one machine a pod may live at 127.x.y.z: the caller says so."""
+    """An address other machines can reach. A pod on one machine may have 127.x.y.z: see `allow_loopback`."""
     found = parsed_address(value)
     if found is None:
         yield invalid(path, value, "must be a valid IP address")

@@ -16,7 +16,7 @@ ANNOTATION_BYTES = 256 * 1024
 _ORPHAN, _FOREGROUND = "orphan", "foregroundDeletion"
 _LABEL_NAMED = frozenset({("", "namespaces"), ("", "services")})
 _OWN_FINALIZERS = frozenset({"coordination.k8s.io", "apiextensions.k8s.io"})  # groups that take any name
-# What a client may not change, and the order in which a server says so.
+# Fields a client must not change, in the order in which a server reports.
 _FIXED = ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
 
 
@@ -147,7 +147,7 @@ def _finalizers(finalizers: list[str]) -> Iterator[Cause]:
 
 
 def _standard_finalizers(kind: Kind, meta: Obj) -> Iterator[Cause]:
-    """Built-in kinds know the short finalizers by name; any other says whose it is."""
+    """Built-in kinds accept the short finalizers by name; any other must name its owner."""
     if kind.custom or kind.group in _OWN_FINALIZERS or not meta.get("finalizers"):
         return
     for i, finalizer in enumerate(meta["finalizers"]):

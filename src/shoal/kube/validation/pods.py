@@ -1,6 +1,6 @@
-"""A pod as a whole, on creation: the spec's own fields, and the parts that have files of their own.
+"""A pod as a whole, on creation: the spec's own fields, and the groups of fields that have files of their own.
 
-Kubernetes reports all mistakes of a pod at once and in a fixed order; the order here is the same.
+Kubernetes reports all errors of a pod at once and in a fixed order; the order here is the same.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def _is_int32(text: str) -> bool:
 
 
 def spec_rules(spec: Obj, pod_name: str) -> Iterator[Cause]:
-    """The rules of a pod's spec, in the order an API server goes through them."""
+    """The rules of a pod's spec, in the order in which an API server applies them."""
     if spec.get("terminationGracePeriodSeconds") is None:
         yield required("spec.terminationGracePeriodSeconds")
     sound: dict[str, Obj] = {}

@@ -1,4 +1,4 @@
-"""ResourceQuotas, PodDisruptionBudgets and StorageClasses: what they must say, and what stays said."""
+"""ResourceQuotas, PodDisruptionBudgets and StorageClasses: required fields and immutable fields."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ def amount(name: str, value: Any, path: str) -> Iterator[Cause]:
 
 @lru_cache(maxsize=4096)
 def _is_sound(name: str, value: str) -> bool:
-    """Whether nothing is to be said of this amount by itself; pods of a job repeat theirs."""
+    """Whether this amount is valid by itself; pods of a job repeat theirs."""
     return not any(_container_amount(name, value, ""))
 
 

@@ -1,4 +1,4 @@
-"""PersistentVolumes and claims on them: what they must say, and what stays said."""
+"""PersistentVolumes and claims on them: required fields and immutable fields."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The rules by which a Job by index has succeeded before every index has: which of them, and how many.
 
-Indexes are written as rising ranges, `0-2,5`. What is wrong with them is said in the words of Kubernetes.
+Indexes are written as rising ranges, `0-2,5`. Errors in them have the messages of Kubernetes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Spans = tuple[tuple[int, int], ...]  # first and last of each
 
 
 class IndexesUnreadable(ValueError):
-    """The message says where."""
+    """The message has the place."""
 
 
 def success_policy(policy: Obj, completions: int) -> Iterator[Cause]:

@@ -1,4 +1,4 @@
-"""Volumes of a pod: each has a name of its own and comes from exactly one place."""
+"""Volumes of a pod: each has a name of its own and exactly one source."""
 
 from __future__ import annotations
 

@@ -302,13 +302,13 @@ def _fits(selector: Obj | None, template: Obj) -> Iterator[Cause]:
     try:
         fits = from_label_selector(selector).matches(template_labels)
     except ApiError:
-        return  # a selector nobody can read is told already
+        return  # an invalid selector is reported elsewhere
     if not fits:
         yield invalid("spec.template.metadata.labels", template_labels or None, _SELECTOR_MISMATCH)
 
 
 def _template(template: Obj) -> Iterator[Cause]:
-    """The pod inside, with paths that lead to where it stands."""
+    """The pod template, with paths below `spec.template`."""
     meta = template.get("metadata") or {}
     yield from labels(meta.get("labels"), "spec.template.labels")
     for cause in pods.spec_rules(template.get("spec") or {}, ""):

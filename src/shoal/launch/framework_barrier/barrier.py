@@ -1,7 +1,7 @@
-"""The barrier's loop: read, decide, hear of a change or wait for the interval, until all are there or time is up.
+"""The barrier's loop: read, decide, wait for a change or the interval, until all are there or time is up.
 
-The exit code is what the Framework controller goes by: a time-out while everything could be read is a conflict over
-resources, so that all pods give way; a Framework that does not exist is hopeless.
+The Framework controller classifies the failure by the exit code: a time-out while everything could be read is a
+conflict over resources, so that all pods are released; a Framework that does not exist is a permanent failure.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Reader(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class BarrierResult:
-    """The exit code, the sentence for it, and the Framework where it is passed."""
+    """The exit code, its message, and the Framework where it is passed."""
 
     code: int
     sentence: str

@@ -1,4 +1,4 @@
-"""What the barrier is told by its container's environment."""
+"""The barrier's settings, from its container's environment."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Reading one Framework, and hearing of its changes.
+"""Reading one Framework, and watching its changes.
 
-A watch tells at once; where the server does not allow one, or the connection breaks, the caller's interval decides
-when to read again. Every step of a request (to connect, to send, to hear) is bounded by the time that is left.
+A watch reports a change at once; where the server does not allow one, or the connection breaks, the caller's interval
+decides when to read again. Every step of a request (to connect, to send, to receive) is bounded by the time that is
+left.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class FrameworkNotFound(Exception):
 
 
 class ReadFailed(Exception):
-    """The Framework could not be read now; the message says why."""
+    """The Framework could not be read now; the message has the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,7 @@ class FrameworkReader:
     def changes(self, framework: Obj | None, seconds: float) -> Iterator[Obj]:
         """The Framework after each change since `framework`, for so long; without a watch, just the wait.
 
-        Ends early where reading again is worth it: after a deletion, or when a watch that told something breaks.
+        Ends early where reading again is worth it: after a deletion, or when a watch that delivered something breaks.
         """
         deadline = time.monotonic() + seconds
         had_event = False

@@ -1,4 +1,4 @@
-"""What a container of a Paddle job is told by its variables, and which mistakes they have."""
+"""The settings of a container of a Paddle job in its variables, and the errors in them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class EnvironmentInvalid(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class LauncherConfig:
-    """Who this process is, whom it waits for, and what it becomes."""
+    """What this process is, which pods it waits for, and what it becomes."""
 
     job: str
     role: str  # PSERVER or TRAINER

@@ -1,7 +1,6 @@
-"""Hearing of the pods of a job until all that are awaited are there.
+"""Watching the pods of a job until all that are awaited are there.
 
-A copy of the pods is kept by a watch, so nothing here looks again by the clock; the copy lists anew by itself where a
-watch breaks off.
+A watch keeps a copy of the pods, so nothing here polls; the copy lists again by itself where a watch breaks off.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _REFUSALS = (401, 403)  # asking again is of no use
 async def wait(
     cluster: Cluster, config: LauncherConfig, namespace: str, report: Callable[[str], None]
 ) -> dict[str, str]:
-    """What the program is told, once everybody is there. Raises TooManyFailed, and ApiError where we may not look."""
+    """The program's settings, once all peers are there. Raises TooManyFailed, and ApiError where access is denied."""
     changed = asyncio.Event()
     informer = Informer(cluster, POD, namespace, on_change=lambda _: changed.set(), fatal_codes=_REFUSALS)
     watching = asyncio.create_task(informer.run())
@@ -43,7 +42,7 @@ async def wait(
                         f"ended and waited for no more: {', '.join(found.ended)}; others have to come in their place"
                     )
             if found.is_complete:
-                with suppress(LookupError):  # others run; that this pod does too is told in a moment
+                with suppress(LookupError):  # others run; this pod's own change arrives in a moment
                     return training_env(config, informer.objects.values())
             await _wait_first(changed.wait(), watching)
             changed.clear()
@@ -53,7 +52,7 @@ async def wait(
 
 
 async def _wait_first(event: Coroutine[Any, Any, object], watching: asyncio.Task[None]) -> None:
-    """Wait for news, or for the end of hearing, which then says why."""
+    """Wait for news, or for the end of the watch, whose error is raised."""
     task = asyncio.create_task(event)
     await asyncio.wait((task, watching), return_when=asyncio.FIRST_COMPLETED)
     if not task.done():

@@ -1,7 +1,7 @@
-"""Who is there, in an order everybody agrees on, and what each process is told of it. Pure.
+"""The peers that are there, in an order all members agree on, and the settings of each process. Pure.
 
-A member counts once its pod runs and nobody has told it to go, and a trainer that has done its part still does: nobody
-comes in its place, and the others may not have seen it run. Failures count for as long as their pods stay. Members are
+A member counts once its pod runs and is not being deleted, and a trainer that has succeeded still does: it is not
+replaced, and the others may not have observed it running. Failures count for as long as their pods stay. Members are
 numbered by the names of their pods sorted as text (trainer-10 before trainer-2), as Paddle's own start script numbers
 them, so that members agree also where some of them run that script. Servers have addresses that differ in their ports
 too, so that two of them may share a host.
@@ -17,7 +17,7 @@ from shoal.launch.paddle_launcher.environment import PSERVER, LauncherConfig
 
 
 class TooManyFailed(Exception):
-    """Nobody starts among so many that failed."""
+    """No member starts among so many that failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +44,12 @@ def peer_status(config: LauncherConfig, pods: Iterable[Obj]) -> PeerStatus:
 
 
 def servers(config: LauncherConfig, pods: Iterable[Obj]) -> list[Obj]:
-    """Those that run, in the order everybody agrees on."""
+    """The servers that run, in the order all members agree on."""
     return _sorted_pods(pods, config.server_label, "Running")
 
 
 def trainers(config: LauncherConfig, pods: Iterable[Obj]) -> list[Obj]:
-    """Those that run or have done so to a good end, in the order everybody agrees on."""
+    """The trainers that run or have succeeded, in the order all members agree on."""
     return _sorted_pods(pods, config.trainer_label, "Running", "Succeeded")
 
 
@@ -94,7 +94,7 @@ def _has_label(pod: Obj, label: str) -> bool:
 
 
 def _is_in_phase(pod: Obj, *phases: str) -> bool:
-    """Whoever was told to go belongs to a run that is over, and counts for nothing."""
+    """A pod that is being deleted belongs to a run that is over, and does not count."""
     return not is_terminating(pod) and (pod.get("status") or {}).get("phase") in phases
 
 

@@ -45,7 +45,7 @@ class Caller:
 
 
 class CallerAuthorizer:
-    """`authorize` whoever may; `trust` is told of the authorities for client certificates as the cluster names them."""
+    """`authorize` returns permitted callers; `trust` gets the cluster's authorities for client certificates."""
 
     def __init__(self, cluster: Cluster, node: str, *, now: Callable[[], float] = time.monotonic) -> None:
         self._cluster = cluster
@@ -103,7 +103,7 @@ def caller_from_certificate(certificate: Mapping[str, Any]) -> Caller | None:
 
 
 class ClientCaWatcher:
-    """Keeps a TLS context trusting whom the cluster trusts to sign client certificates.
+    """Keeps a TLS context trusting the cluster's authorities for client certificates.
 
     Run `run` beside the server. An authority that the cluster drops is trusted here until the next start.
     """

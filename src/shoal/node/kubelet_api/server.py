@@ -1,11 +1,11 @@
-"""The paths an API server asks a node for, over TLS: logs of a container, and a command in one.
+"""The paths an API server requests from a node, over TLS: logs of a container, and a command in one.
 
     GET  /containerLogs/{namespace}/{pod}/{container}?follow=true&tailLines=10
     GET  /exec/{namespace}/{pod}/{container}?command=ls&output=1          (a websocket)
 
-Commands come over websockets. An API server from 1.36 on passes a client's websocket through to nodes that declare
-so, as this one does; older ones do that for version 4 of the protocol and turn kubectl's version 5 into SPDY, which
-is refused here with a sentence.
+Commands use websockets. An API server from 1.36 on passes a client's websocket through to nodes that declare so, as
+this one does; older ones do that for version 4 of the protocol and turn kubectl's version 5 into SPDY, which is refused
+here with a message.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class KubeletServer:
         app.router.add_get(f"/containerLogs/{place}", self._logs)
         app.router.add_route("*", f"/exec/{place}", self._exec)
         app.router.add_route("*", "/exec/{namespace}/{pod}/{uid}/{container}", self._exec)
-        # A client that goes away must end what was begun for it: a silent log would never notice by itself.
+        # A client that disconnects must end its request here: a silent log alone would never detect that.
         runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=1.0)
         await runner.setup()
         try:
@@ -108,7 +108,7 @@ class KubeletServer:
         pod = self._pod(request)
         chunks = self._node.logs(pod, log_options(request.query, request.match_info["container"]))
         response = web.StreamResponse(headers={"Content-Type": "text/plain", "Transfer-Encoding": "chunked"})
-        await response.prepare(request)  # a container may be silent for long; who asks knows that he is heard
+        await response.prepare(request)  # a container may be silent for long; the client gets the status now
         async with aclosing(cast(Any, chunks)) as log_stream:
             async for chunk in log_stream:
                 await response.write(chunk)

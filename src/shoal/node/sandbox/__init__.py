@@ -1,16 +1,16 @@
-"""Where pods live: one keeper process per pod, its addresses and names, its processes and their logs.
+"""Where pods run: one shim process per pod, its addresses and names, its processes and their logs.
 
-A keeper is to a pod what a container shim is elsewhere. It is not a child that dies with the agent: it goes
-on holding the pod's processes, writing their logs and noting how they ended, and an agent that starts later
-finds it by its socket.
+A shim is to a pod what a container shim is elsewhere. It is not a child that dies with the agent: it continues to hold
+the pod's processes, write their logs and record how they ended, and an agent that starts later finds it by its socket.
 
-`port` is what the agent asks for; `keepers.Keepers` is it, on a real machine. Who runs where:
+`port` is the agent's interface; `keepers.Keepers` implements it on a real machine. Which module runs where:
 
-    agent            keepers, kept, execution, weaving, zygote_link      asks
-      └ zygote       zygote, trial                                       forks
-          ├ keeper   keeper, charge, beside, launching, mounting, ...    one per pod, outlives all above
-          └ fabric   fabric, services, front                             one per cluster: bridge, Services, proxy
-              └ doorway                                                  the fabric's hand in the outer network
+    agent            sandbox_manager, shim_client, exec_handle,          sends requests
+                     network_client, zygote_client
+      └ zygote       zygote, feature_probe                               forks
+          ├ shim     shim, process, exec_sessions, child_exec, ...       one per pod, outlives all above
+          └ network  network_process, service_proxy, egress_inside       one per cluster: bridge, Services, proxy
+              └ egress   egress_outside                                  its side in the outer network
 
-Zygote and keepers import only what they use and nothing heavy (see `zygote`).
+Zygote and shims import only what they use and nothing heavy (see `zygote`).
 """

@@ -1,9 +1,9 @@
 """Limits of memory, processor time and processes, by control groups where this user may make them.
 
-A pod with a limit gets a group below `shoal-<cluster>`, and each of its limited processes one below that. All hang
-below the group the agent itself is in, or the nearest one above it that hands controllers on (version 2) and lets us
-in: so a limit set on the agent from outside stays a limit on its pods. Memory and processor time are limited per
-process, the number of processes per pod. Both versions of the interface are spoken. Groups are removed with their
+A pod with a limit gets a group below `shoal-<cluster>`, and each of its limited processes one below that. All are below
+the group the agent itself is in, or the nearest one above it that delegates controllers (version 2) and is writable for
+this user: so a limit set on the agent from outside stays a limit on its pods. Memory and processor time are limited per
+process, the number of processes per pod. Both versions of the interface are supported. Groups are removed with their
 process or pod.
 """
 
@@ -163,7 +163,7 @@ def _remove(folders: Any) -> None:
 
 
 def find() -> tuple[CgroupRoot | None, dict[str, str]]:
-    """Where groups may be made, and for each controller in words where or why not. Tries each out."""
+    """Where groups may be made, and for each controller, as text, where or why not. Tries each out."""
     with open("/proc/self/cgroup", encoding="utf-8") as file:
         lines = [line.rstrip("\n").split(":", 2) for line in file]
     first = {name: path for _, names, path in lines for name in names.split(",") if name in CONTROLLERS}

@@ -1,8 +1,8 @@
 """The child's side of a start: from the fork to the exec.
 
-Everything here runs in the forked child of a keeper and ends in exec or in `_exit`; nothing returns to the
-keeper's loop. What goes wrong is told in words through a pipe that exec would have closed, with the code a
-shell or runc would give: 126 not executable, 127 not found, 128 the place could not be prepared.
+Everything here runs in the forked child of a shim and ends in exec or in `_exit`; nothing returns to the shim's loop.
+An error is sent as text through a pipe that exec would have closed, with the code a shell or runc would give: 126 not
+executable, 127 not found, 128 the place could not be prepared.
 """
 
 from __future__ import annotations
@@ -202,7 +202,7 @@ def _execute(argv: list[str], env: dict[str, str], cwd: str) -> None:
 
 
 def _check_strings(argv: list[str], env: dict[str, str], cwd: str) -> None:
-    """The kernel takes words that end with a NUL byte, so none can hold one; nor can it take what is no text."""
+    """The kernel takes NUL-terminated strings, so none can hold a NUL byte; nor can it take what is no text."""
     strings = {f"argument {number} of the command": string for number, string in enumerate(argv)}
     strings |= {f"the value of variable {name!r}": value for name, value in env.items()}
     strings |= {f"the name of variable {name!r}": name for name in env} | {"the working folder": cwd}

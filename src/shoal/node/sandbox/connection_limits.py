@@ -47,7 +47,7 @@ class ConnectionLimits:
     def __init__(self, faults: FaultLog, *, total: int, per_source: int | None) -> None:
         self._faults = faults
         self._total = total
-        self._per_source = per_source  # None: addresses do not tell pods apart (the machine's own network)
+        self._per_source = per_source  # None: addresses do not identify pods (the machine's own network)
         self._open: Counter[str] = Counter()
 
     @contextmanager

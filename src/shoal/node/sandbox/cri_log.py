@@ -1,12 +1,12 @@
 """A process's output as lines in a file: `<RFC 3339 nanoseconds> <stdout|stderr> <F|P> <text>`.
 
-The form is the one container runtimes write and every log reader knows. F ends a line, P is a part of one: a
-line over 16 KiB, or the text a program left without a newline. A file that is full is renamed to `<name>.1`
-(and .1 to .2, as many as wanted), so that a reader who follows sees the rename and goes on with the new file.
+The form is the one container runtimes write and every log reader supports. F ends a line, P is a fragment of one: a
+line over 16 KiB, or the text a program left without a newline. A file that is full is renamed to `<name>.1` (and .1 to
+.2, as many as wanted), so that a following reader observes the rename and continues with the new file.
 
-A line with a carriage return in it is a progress bar: its text is written as it comes, as parts of one line, so that
-a reader sees the bar move. No byte is added or left out. Where the other stream writes meanwhile, the bar's line is
-ended first: a log keeps plain lines.
+A line with a carriage return in it is a progress bar: its text is written as it arrives, as fragments of one line, so
+that a reader sees the bar move. No byte is added or left out. Where the other stream writes in between, the bar's line
+is ended first: a log keeps plain lines.
 A full disk costs log lines, never the program: what cannot be written is dropped.
 """
 
@@ -54,7 +54,7 @@ class LogFile:
                 os.truncate(self._path, 0)
             self._open()
         except OSError:
-            return  # no room for a new file: the old one goes on under its new name
+            return  # no room for a new file: the old one is kept under its new name
         os.close(full)
 
     def close(self) -> None:
@@ -109,7 +109,7 @@ class Stream:
             self._log.write(head + line + b"\n")
 
     def finish(self) -> None:
-        """The stream has ended; a text without a newline stays a part."""
+        """The stream has ended; a text without a newline stays a fragment."""
         if self._rest:
             self._write_part(self._rest)
             self._rest = b""

@@ -1,8 +1,8 @@
-"""Names of the outside world for isolated pods: a name server at the bridge's address that hands questions on.
+"""External names for isolated pods: a name server at the bridge's address that forwards queries.
 
-Pods see a resolv.conf that points here (the machine's own may name an address that means nothing in a pod, such
-as 127.0.0.53). Questions go by the doorway to the machine's name servers; the answer goes back as it came.
-The cluster's own names are in the pods' hosts files, which programs ask first.
+Pods see a resolv.conf that points here (the machine's own may name an address that means nothing in a pod, such as
+127.0.0.53). Queries pass through the egress process to the machine's name servers; responses are returned as they are.
+The cluster's own names are in the pods' hosts files, which programs read first.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""The inner side of the way out: what takes pods' connections to the outside and hands them to the doorway.
+"""The inner side of egress: accepts pods' connections to the outside and passes them to the outer side.
 
-Where the kernel can redirect them (`netfilter`), connections to any outside address arrive here with that address
-on them. Besides there is always an HTTP proxy at the bridge's address, for callers who use a proxy themselves and
-for kernels that cannot redirect. Programs send a proxy whatever their idea of `no_proxy` does not hold back, also
-requests for other pods and Services. So it first looks whether a name or address is the cluster's own, as the
-asking pod itself would see it in its hosts file, and connects inside; everything else goes to the doorway.
+Where the kernel can redirect them (`netfilter`), connections to any outside address arrive here with that address on
+them. Besides there is always an HTTP proxy at the bridge's address, for callers that use a proxy themselves and for
+kernels that cannot redirect. Programs send a proxy everything that their own rules for `no_proxy` do not exclude, also
+requests for other pods and Services. So it first checks whether a name or address is the cluster's own, as the
+requesting pod itself would see it in its hosts file, and connects inside; everything else is passed to the outer side.
 """
 
 from __future__ import annotations

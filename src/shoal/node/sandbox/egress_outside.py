@@ -124,7 +124,7 @@ async def _send_error(client: Connection, status: int, reason: str, text: str) -
 
 
 async def _proxy(client: Connection) -> Connection:
-    """Read a request, connect to where it goes (by another proxy where the environment says so), hand it on."""
+    """Read a request, connect to its target (by another proxy where the environment requires one), forward it."""
     request = http_proxy.parse(await http_proxy.read_head(client[0]))
     if is_loopback_name(request.host):
         raise _own_address_error(request.host)

@@ -16,14 +16,15 @@ T = TypeVar("T")
 
 
 async def result_of(ended: asyncio.Future[T]) -> T:
-    """What others may wait for as well, so that who stops waiting does not end it. (A shield would do, but it makes a
-    future for everybody who waits, and a loop that stops before they have read it complains of it.)"""
+    """Wait for a shared future; a cancelled waiter does not end it.
+    (A shield would do, but it makes a future for every waiter, and a loop that stops before they have read it logs an
+    error.)"""
     await asyncio.wait((ended,))
     return ended.result()
 
 
 class ExecHandle:
-    """Implements `port.Execution`. `kill` is told to the keeper; `ended` resolves by the keeper's message."""
+    """Implements `port.Execution`. `kill` is sent to the shim; `ended` resolves by the shim's message."""
 
     def __init__(self, fds: list[int], *, ended: asyncio.Future[int], kill: Callable[[], Awaitable[None]]) -> None:
         self._is_terminal = len(fds) == 1

@@ -74,7 +74,7 @@ def _open_mount_ns(pid: int) -> int:
     """The files it sees, taken now: from here on the command ends by being killed, whenever that is."""
     try:
         return syscalls.open_namespace("mnt", pid)
-    except FileNotFoundError as gone:  # it has ended, and nobody has waited for it yet
+    except FileNotFoundError as gone:  # it has ended and is not reaped yet
         raise ProcessLookupError from gone
 
 

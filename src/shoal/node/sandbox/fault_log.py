@@ -1,4 +1,4 @@
-"""What goes wrong in a network process, as one line per kind of fault in a file of bounded size.
+"""The faults of a network process, as one line per kind of fault in a file of bounded size.
 
 A fault that repeats is written the 1st, 2nd, 4th, 8th ... time, with the count. Nothing a pod can send makes the file
 grow faster than that, and a full file is rotated once.

@@ -89,7 +89,7 @@ def _destination(target: str) -> tuple[str, int, str]:
 
 
 def error_response(status: int, reason: str, text: str) -> bytes:
-    """A whole answer that says why there is none."""
+    """A whole response with the reason for a refusal."""
     body = (text + "\n").encode()
     head = f"HTTP/1.1 {status} {reason}\r\nContent-Type: text/plain; charset=utf-8\r\n"
     return f"{head}Content-Length: {len(body)}\r\nConnection: close\r\n\r\n".encode() + body
@@ -99,7 +99,7 @@ ESTABLISHED = b"HTTP/1.1 200 Connection established\r\n\r\n"
 
 
 async def read_head(reader: asyncio.StreamReader) -> bytes:
-    """Up to and with the empty line; BadRequest where it is too long or never comes."""
+    """Up to and with the empty line; BadRequest where it is too long or missing."""
     try:
         return await reader.readuntil(b"\r\n\r\n")
     except asyncio.LimitOverrunError as error:

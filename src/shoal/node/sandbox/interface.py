@@ -1,4 +1,4 @@
-"""What the agent may ask of a sandbox. No Kubernetes words here: names, addresses, mounts, processes."""
+"""The agent's interface to sandboxes. No Kubernetes terms here: names, addresses, mounts, processes."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ class Network(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Mount:
-    """One thing to see at `target`. `source` None means a fresh tmpfs that is not shared. `sub_path` is a part of
-    `source`, whose content is not trusted: it is resolved when it is mounted, and no link may lead out of `source`."""
+    """One thing to see at `target`. `source` None means a fresh tmpfs that is not shared.
+    `sub_path` is a path within `source`, whose content is not trusted: it is resolved when it is mounted, and no link
+    may lead out of `source`."""
 
     target: str
     source: Path | None
@@ -32,7 +33,7 @@ class Mount:
 
 @dataclass(frozen=True, slots=True)
 class SandboxSpec:
-    """A pod, as far as processes can tell."""
+    """A pod, as its processes see it."""
 
     id: str  # the pod's UID; also the folder name
     hostname: str
@@ -55,7 +56,7 @@ class ProcessSpec:
     gid: int | None = None
     memory_bytes: int | None = None  # a limit, enforced where control groups can be had
     cpu_milli: int | None = None  # the same, in thousandths of a processor
-    hidden: tuple[Path, ...] = ()  # covered for the process; only mounts whose source lies inside show parts of it
+    hidden: tuple[Path, ...] = ()  # covered for the process; only mounts whose source lies inside show any of it
     no_new_privs: bool = False  # setuid programs and file capabilities give the process nothing
     log_max_bytes: int = 10 << 20
     log_max_files: int = 5
@@ -70,7 +71,7 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class Exited:
-    """How a process ended. Exactly one of `code` and `signal` is set, unless nobody saw the end."""
+    """How a process ended. Exactly one of `code` and `signal` is set, unless the end was not observed."""
 
     process: str
     at: float
@@ -95,8 +96,8 @@ class Sandbox(Protocol):
     def spec(self) -> SandboxSpec: ...
 
     async def start(self, process: ProcessSpec) -> Started | Exited:
-        """Start a process. Idempotent by process id: a second call tells how the first went.
-        Exited where it could not be started (code 126, 127 or 128 as a shell or runc would say)."""
+        """Start a process. Idempotent by process id: a second call returns the result of the first.
+        Exited where it could not be started (code 126, 127 or 128 as in a shell or runc)."""
         ...
 
     def processes(self) -> Mapping[str, ProcessState]: ...
@@ -118,7 +119,7 @@ class Sandbox(Protocol):
         tty: bool = False,
     ) -> Execution:
         """Run another command beside a running process: same namespaces, mounts, environment, folder.
-        ProcessLookupError where it does not run; another OSError, in a sentence, where the machine refuses."""
+        ProcessLookupError where it does not run; another OSError, with a message, where the machine refuses."""
         ...
 
     async def dial(self, host: str, port: int, *, timeout: float) -> socket.socket:
@@ -161,13 +162,14 @@ class Sandboxes(Protocol):
         ...
 
     async def remove(self, sandbox: str) -> None:
-        """Drop what is on record of a lost sandbox. Until then every adoption tells of it again, so that an agent
-        killed between hearing and writing it down hears it once more; creating it anew drops it too."""
+        """Drop what is on record of a lost sandbox.
+        Until then every adoption reports it again, so that an agent killed between receiving and storing it receives it
+        once more; creating the sandbox again drops it too."""
         ...
 
     def environment(self) -> Mapping[str, str]:
-        """What programs must be told about this place, such as the proxy that leads out of it. To be laid over
-        the caller's own environment and under what a pod sets itself."""
+        """Variables that programs need here, such as the proxy for egress.
+        To be laid over the caller's own environment and under what a pod sets itself."""
         ...
 
     async def serve(self, services: Mapping[tuple[str, int], tuple[tuple[str, int], ...]]) -> None:

@@ -50,7 +50,7 @@ class Channel:
         return bool(self._out)
 
     def send(self, message: Message, fds: Sequence[int] = ()) -> None:
-        """Queue a message and send what goes at once. The descriptors belong to the channel from here on."""
+        """Queue a message and send what fits at once. The descriptors belong to the channel from here on."""
         body = json.dumps(message, separators=(",", ":")).encode()
         self._out.append((memoryview(_HEAD.pack(len(body), len(fds)) + body), tuple(fds)))
         self.flush()
@@ -130,8 +130,8 @@ def close_all(fds: Sequence[int] | deque[int]) -> None:
 
 
 def listen(folder: str, name: str) -> socket.socket:
-    """A listening socket in `folder`. A socket's path may have 107 bytes; a folder may have more, so the path
-    goes through the folder's descriptor."""
+    """A listening socket in `folder`, bound through the folder's descriptor.
+    A socket's path may have 107 bytes; a folder's may have more."""
     directory = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         server = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
@@ -147,7 +147,7 @@ def listen(folder: str, name: str) -> socket.socket:
 
 
 def connect(folder: str, name: str) -> socket.socket:
-    """A connection to a socket in `folder`; OSError where nobody listens."""
+    """A connection to a socket in `folder`; OSError where no process listens."""
     directory = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
     try:

@@ -25,7 +25,7 @@ _MAX_MIRRORED_ENTRIES = 10_000  # each is a mount, and the kernel allows a names
 
 
 class MountFailed(Exception):
-    """Says which path and why."""
+    """The message has path and reason."""
 
 
 def set_up_mounts(mounts: list[dict[str, Any]], *, scratch: str, hidden: list[str]) -> None:
@@ -47,7 +47,7 @@ class _MountTree:
         self._made: set[str] = set()  # folders of our own tmpfs mirrors
 
     def mount_all(self, mounts: list[dict[str, Any]]) -> None:
-        # Sources first: a mount may cover the place another one comes from.
+        # Sources first: a mount may cover the source of another one.
         # Those inside hidden folders are the pod's own and are opened before the covers are mounted, all others after:
         # a symbolic link, or a bind mount of `/`, then leads to the cover.
         own = {id(mount): self._open_source(mount) for mount in mounts if self._is_hidden(mount["source"])}
@@ -160,7 +160,7 @@ class _MountTree:
         new = self._scratch
         syscalls.mount("tmpfs", new, fs_type="tmpfs", flags=syscalls.MS_NOSUID, options="mode=0755")
         first_folder = new.split("/")[1]
-        # The folder that holds the new root goes first: its copy then contains an empty new root, which the
+        # The folder that holds the new root is first: its copy then contains an empty new root, which the
         # unmount below takes away, instead of a second copy of everything.
         for name in sorted(os.listdir("/"), key=lambda name: name != first_folder):
             _bind_entry(f"/{name}", f"{new}/{name}")
@@ -172,7 +172,7 @@ class _MountTree:
 
 
 def _deepest_existing(path: str) -> tuple[str, list[str]]:
-    """The deepest part of `path` that exists, and the names that are missing below it."""
+    """The deepest prefix of `path` that exists, and the names that are missing below it."""
     missing: list[str] = []
     while not os.path.lexists(path):
         path, name = os.path.split(path)
@@ -194,7 +194,7 @@ def _copy_owner(folder: str, covered: int) -> None:
 
 
 def _bind_entry(old: str, new: str) -> None:
-    """Show one entry of a covered folder again. An entry that is removed meanwhile is left out."""
+    """Show one entry of a covered folder again. An entry that is removed by then is left out."""
     try:
         mode = os.lstat(old).st_mode
         if stat.S_ISLNK(mode):

@@ -1,9 +1,9 @@
-"""One rule of the kernel's packet filter, told through a raw netlink socket: TCP that would leave the cluster is
-handed to the fabric instead.
+"""One rule of the kernel's packet filter, set through a raw netlink socket.
 
-The rule lives in the fabric's own network namespace and dies with it; the machine's firewall is never touched,
-so an ordinary user may have it and a killed cluster leaves nothing to undo. Written out rather than asked of the
-`nft` program for the reasons given in `rtnetlink`.
+It redirects TCP that would leave the cluster to the network process. The rule lives in that process's own network
+namespace and dies with it; the machine's firewall is never touched, so an ordinary user may have it and a killed
+cluster leaves nothing to undo. Written out rather than requested from the `nft` program for the reasons given in
+`rtnetlink`.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def _redirect_rule(inside: bytes, mask: bytes, port: int) -> bytes:
             _compare(_EQUAL, bytes([socket.IPPROTO_TCP])),
             _expression("fib", _number(1, _REGISTER), _number(2, _FIB_ADDRESS_TYPE), _number(3, _FIB_DESTINATION)),
             _compare(_DIFFERENT, struct.pack("=I", _TYPE_LOCAL)),
-            # Where the machine filters bridged packets too, traffic between pods comes by here as well.
+            # Where the machine filters bridged packets too, traffic between pods passes here as well.
             _expression(
                 "payload",
                 _number(1, _REGISTER),
@@ -125,7 +125,7 @@ def _message(
 
 
 def _acknowledged(data: bytes) -> int:
-    """How many changes this answer says yes to; OSError for a no."""
+    """How many changes this response acknowledges; OSError for a rejection."""
     count = 0
     while data:
         length, kind, _, _, _ = _HEADER.unpack_from(data)

@@ -81,8 +81,9 @@ class NetworkClient:
         return []
 
     async def ready(self) -> None:
-        """Until there is a fabric; SandboxFailed where there is none to be had now. A replacement that failed is
-        tried again by whoever needs it next, and they know when that is."""
+        """Wait for a network process; SandboxFailed where none can be had now.
+        A replacement that failed is tried again by the next caller that needs it; the callers have their own
+        schedule."""
         if self._repair is not None and self._repair.done():
             self._start_repair()
         if self._repair is not None:
@@ -181,7 +182,7 @@ class NetworkClient:
 
     def _send(self, message: dict[str, Any]) -> None:
         if self._rpc is not None and self._rpc.is_open:
-            with suppress(messages.Closed):  # its successor will be told
+            with suppress(messages.Closed):  # its successor will get it
                 self._rpc.send(message)
 
     async def serve(self, services: ServiceTable) -> list[str]:
@@ -191,12 +192,12 @@ class NetworkClient:
         try:
             answer = await self._call({"do": "serve", "table": table})
         except messages.Closed:
-            return []  # its successor is being started and will be told
+            return []  # its successor is being started and will get it
         refused: list[str] = answer["refused"]
         return refused
 
     async def kill(self, *, replace: bool = True) -> None:
-        """End the fabric's process, not its network; another takes over unless told otherwise."""
+        """End the network process, not its network; another takes over unless `replace` is False."""
         if not replace and self._rpc is not None:
             self._rpc.close()
         os.kill(self.pid, signal.SIGKILL)

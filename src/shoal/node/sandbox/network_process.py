@@ -57,7 +57,7 @@ def main(config: dict[str, Any], fds: list[int]) -> None:
         namespaces = _enter_namespaces(config, fds[1:])
         bridge = _create_bridge(config) if config["isolated"] else None
     except OSError as error:
-        with suppress(messages.Closed):  # nobody waits for it any more
+        with suppress(messages.Closed):  # the agent no longer waits
             agent.send({"event": "failed", "message": f"{error.filename}: {error.strerror}"})
         return
     asyncio.run(PodNetwork(config, bridge, namespaces).run(agent, outside))
@@ -178,7 +178,7 @@ class PodNetwork:
 
         rpc = RpcConnection(channel, on_message=on_event, on_closed=disconnect)
         self._agents.add(rpc)
-        with suppress(messages.Closed):  # its end is heard of soon
+        with suppress(messages.Closed):  # its end is reported soon
             rpc.send(
                 {
                     "event": "hello",

@@ -1,8 +1,8 @@
 """Opening a path below a folder whose content is not trusted, as openat2 does with RESOLVE_BENEATH.
 
-A pod writes to its volumes while the node, often as root, opens and creates parts of them. Each component is opened
+A pod writes to its volumes while the node, often as root, opens and creates paths in them. Each component is opened
 relative to the one before without following links; links are resolved here, and one that is absolute or climbs above
-the folder is refused. Nothing is created before the way to it is known to be inside. Written with openat and mkdirat,
+the folder is refused. Nothing is created before its location is known to be inside. Written with openat and mkdirat,
 which every kernel has; openat2 alone could not create the missing folders.
 """
 

@@ -1,8 +1,8 @@
-"""One process in a keeper's charge: its start, its output, everything it forks, and its end.
+"""One process supervised by a shim: its start, its output, everything it forks, and its end.
 
-The order of facts is the point: `intent` is on record before the fork, `started` before anybody hears of it,
-`exited` after the last descendant is gone and the last line of output is in the log. The end of the main
-process is the end of all it left behind, as it would be in a container.
+The order of facts is the point: `intent` is on record before the fork, `started` before it is reported, `exited` after
+the last descendant is gone and the last line of output is in the log. The end of the main process is the end of all it
+left behind, as it would be in a container.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 _PIPE_BYTES = 1 << 16
-_MAX_READS = 64  # of a pipe after the end: more than it can hold, and an end even if somebody escaped and writes
+_MAX_READS = 64  # of a pipe after the end: more than it can hold, and an end even if an escaped process writes
 
 
 class Process:
@@ -87,7 +87,7 @@ class Process:
             group.make()
 
     def _read_report(self) -> None:
-        """The report pipe has closed: by exec, or by a child that says why there was none."""
+        """The report pipe has closed: by exec, or by a child that reports why there was none."""
         if self._report < 0:
             return
         data = b""
@@ -102,7 +102,7 @@ class Process:
                 _, self.status = os.waitpid(self.pid, 0)
             self._fail_start(failure["code"], failure["message"])
             return
-        start = proctree.start_time(self.pid) if self.status is None else 0  # the pid may be somebody else's by now
+        start = proctree.start_time(self.pid) if self.status is None else 0  # the pid may be another process's now
         self.started = {"pid": self.pid, "start": start, "at": time.time()}
         self._journal.append_if_possible("started", process=self.id, **self.started)
         self.on_state(self)
@@ -141,10 +141,10 @@ class Process:
     # -- the end
 
     def mark_ended(self, status: int) -> None:
-        """Its main process was waited for, perhaps before anybody heard how its start went."""
+        """Its main process was reaped, perhaps before the result of its start was read."""
         self.status = status
         self._read_report()
-        self._ended_at = time.time()  # last: nobody ends before the start that is told just now
+        self._ended_at = time.time()  # last: no end may precede the start that is reported now
 
     def kill_all(self, orphans: list[int]) -> bool:
         """SIGKILL for the process, its descendants, commands beside it, and `orphans`. True when none was left."""
@@ -163,7 +163,7 @@ class Process:
         return seen.session in (self.pid, *self.executions) or proctree.mark(pid) == self.mark
 
     def finish(self) -> None:
-        """The main process has ended and nothing of it is left: drain, record, tell."""
+        """The main process has ended and nothing of it is left: drain, record, report."""
         if self.exited is not None or self.status is None:
             return
         code = os.waitstatus_to_exitcode(self.status)

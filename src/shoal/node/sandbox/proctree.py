@@ -1,7 +1,7 @@
-"""Who descends from whom, read from /proc.
+"""Process ancestry, read from /proc.
 
-Pids are reused, so a pid on record only means something together with the start time beside it. A process that
-left its parent, its group and its session is still known by a variable in the environment it was started with.
+Pids are reused, so a pid on record only means something together with the start time beside it. A process that left its
+parent, its group and its session is still identified by a variable in the environment it was started with.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 class Stat:
-    """The part of /proc/<pid>/stat we read."""
+    """The fields of /proc/<pid>/stat in use."""
 
     __slots__ = ("cpu_seconds", "group", "parent", "resident_bytes", "session", "start", "state")
 

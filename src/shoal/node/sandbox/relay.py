@@ -1,5 +1,6 @@
-"""Bytes between two connections, with half-closes carried over: a client that has sent everything and waits for
-the answer must find the server told so."""
+"""Bytes between two connections, with half-closes carried over.
+
+A client that has sent everything waits for the response, so the server must receive the end too."""
 
 from __future__ import annotations
 

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 
 class RpcConnection:
-    """Answers (messages with an `n`) go to whoever asked; everything else goes to `on_message`.
+    """Answers (messages with an `n`) resolve their request; everything else is passed to `on_message`.
 
-    Descriptors are never left over: those of an answer nobody waits for any more are closed.
+    Descriptors are never left over: those of an answer without a waiter are closed.
     """
 
     def __init__(
@@ -48,14 +48,14 @@ class RpcConnection:
         if not self.is_open:
             messages.close_all(fds)
             raise messages.Closed("the conversation is over")
-        # A failure does not end the conversation: what the other side said before it left is still to be heard,
-        # and the end comes after it.
+        # A failure does not end the conversation: what the other side sent before it left is still to be read,
+        # and the end follows it.
         self._channel.send(message, fds)
         if self._channel.waiting_to_send:
             self._loop.add_writer(self._number, self._flush)
 
     async def call(self, message: Message, fds: Sequence[int] = ()) -> Answer:
-        """The answer and its descriptors; Closed where the other side goes before it answers."""
+        """The answer and its descriptors; Closed where the other side closes before it answers."""
         self._last += 1
         answer: asyncio.Future[Answer] = self._loop.create_future()
         number = self._last
@@ -65,7 +65,7 @@ class RpcConnection:
             return await answer
         except asyncio.CancelledError:
             if answer.done() and not answer.cancelled() and answer.exception() is None:
-                messages.close_all(answer.result()[1])  # it came, but whoever asked was gone before reading it
+                messages.close_all(answer.result()[1])  # it arrived, but the caller was gone before reading it
             raise
         finally:
             self._pending.pop(number, None)
@@ -82,7 +82,7 @@ class RpcConnection:
         except messages.Closed:
             self._disconnect()
         except Exception:
-            # Whoever asked would wait for ever for what we could not make sense of: end it, as if the other side
+            # The caller would wait for ever for what cannot be decoded: end the conversation, as if the other side
             # had gone. Those who depend on it know what to do then.
             self._disconnect()
             raise
@@ -113,7 +113,7 @@ class RpcConnection:
         self._loop.remove_reader(self._number)
         self._loop.remove_writer(self._number)
         self._channel.close()
-        # Whoever listened holds this conversation too: without a cycle both are gone as soon as nobody wants them.
+        # The listener references this conversation too: without a cycle both are freed as soon as they are unused.
         self._on_message, self._on_closed = _close_fds, _no_op
         for answer in self._pending.values():
             if not answer.done():
@@ -125,4 +125,4 @@ def _close_fds(_: Message, fds: list[int]) -> None:
 
 
 def _no_op() -> None:
-    """Nobody listens any more."""
+    """There is no listener any more."""

@@ -1,9 +1,9 @@
-"""Links, addresses and routes, told to the kernel through a raw rtnetlink socket.
+"""Links, addresses and routes, set through a raw rtnetlink socket.
 
-Own messages instead of the `ip` program or a library: `ip` is not on every machine and costs several forks per
-pod, and a library would double the memory of every keeper. What a pod needs is half a dozen messages. A
-netlink socket stays in the network namespace it was opened in, so a keeper can open one in the fabric, move
-on into the pod's own namespace, and speak to both.
+Own messages instead of the `ip` program or a library: `ip` is not on every machine and costs several forks per pod, and
+a library would double the memory of every shim. What a pod needs is half a dozen messages. A netlink socket stays in
+the network namespace it was opened in, so a shim can open one in the network process's namespace, move on into the
+pod's own, and use both.
 """
 
 from __future__ import annotations
@@ -123,9 +123,9 @@ class Netlink:
         )
 
     def add_prohibited_default(self) -> None:
-        """Answer at once that there is no way out, instead of letting a program wait for its time-out. Prohibited
-        rather than unreachable: the kernel tells a datagram socket only of errors it takes for final. The
-        metric is the highest, so that any true default route goes before it."""
+        """Reject connections to the outside at once, so that no program waits for its time-out.
+        Prohibited rather than unreachable: the kernel reports to a datagram socket only errors it takes for final. The
+        metric is the highest, so that any true default route has precedence."""
         body = self._route(_RTN_PROHIBIT) + _number(_RTA_PRIORITY, 0xFFFFFFFE)
         self._send_request(_NEWROUTE, body, _CREATE | _REPLACE, "prohibited default route")
 

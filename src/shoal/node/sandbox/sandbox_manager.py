@@ -5,8 +5,8 @@
     sandbox = await sandboxes.create(SandboxSpec(...))
     started = await sandbox.start(ProcessSpec(...))
 
-A folder per sandbox holds its keeper's socket and journal; the folder is there before the keeper is, and goes
-when the sandbox is closed. The zygote and the fabric are looked after here: one that dies is replaced.
+A folder per sandbox holds its shim's socket and journal; the folder is made before the shim, and removed when the
+sandbox is closed. The zygote and the network process are supervised here: one that dies is replaced.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _log = logging.getLogger(__name__)
 
 
 class NetworkUnavailable(Exception):
-    """The network that was asked for cannot be had here; says why and what to do."""
+    """The requested network cannot be had here; the message has the reason and the way out."""
 
 
 class FolderInUse(Exception):
@@ -69,7 +69,7 @@ class SandboxManager:
         self._pids_limit = (default_limit if pids_limit is None else pids_limit) or None
         self.cluster = "shoal-" + hashlib.sha256(os.fsencode(folder)).hexdigest()[:12]
         self._sandboxes: dict[str, ShimClient] = {}
-        self._refused: frozenset[str] = frozenset()  # what cannot be served, said once
+        self._refused: frozenset[str] = frozenset()  # what cannot be served, logged once
         self.network_client = NetworkClient(zygote, folder, self._network_config())
 
     @classmethod
@@ -135,8 +135,9 @@ class SandboxManager:
         path.chmod(0o644)
 
     def environment(self) -> Mapping[str, str]:
-        """Nothing where pods reach the outside by themselves. They are told of our proxy where they do not, and
-        where the caller uses a proxy: ours passes on to that one, which may listen where no pod can reach it."""
+        """Nothing where pods reach the outside by themselves.
+        Shoal's proxy where they do not, and where the caller uses a proxy: Shoal's passes on to that one, which may
+        listen where no pod can reach it."""
         if self._network is Network.LOOPBACK or (self.network_client.is_open and not getproxies_environment()):
             return {}
         proxy = self.network_client.proxy_url
@@ -260,7 +261,7 @@ class SandboxManager:
         for sandbox in self._sandboxes.values():
             sandbox.disconnect()
         if is_empty:
-            # the fabric stays for pods; a keeper may have died without anybody hearing yet
+            # the network process stays for pods; a shim may have died unreported
             self.network_client.set_pods({})
         await self.network_client.disconnect(wait=is_empty)
         await self.zygote.stop()

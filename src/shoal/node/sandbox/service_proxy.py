@@ -1,7 +1,7 @@
-"""Virtual addresses: each (address, port) of the table listens in the fabric and leads to the pods behind it.
+"""Virtual addresses: the network process accepts connections to each (address, port) of the table for its pods.
 
-A connection goes to the next backend in turn; one that refuses is passed over. The table is replaced as a whole:
-what it no longer holds stops listening, what it holds anew begins, and connections already open go on. TCP only.
+A connection is passed to the next backend in turn; one that refuses is skipped. The table is replaced as a whole: what
+it no longer holds stops listening, what is new in it begins, and connections already open continue. TCP only.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class ServiceProxy:
         return ip in self._addresses
 
     async def replace(self, table: Table) -> list[str]:
-        """Serve this table from now on; gives back a sentence for each line that cannot be served."""
+        """Serve this table from now on; returns a message for each line that cannot be served."""
         async with self._lock:
             self._table = table
             for gone in self._servers.keys() - table.keys():
@@ -58,7 +58,7 @@ class ServiceProxy:
             return sorted([*refused, *self._find_loops()])
 
     def _find_loops(self) -> list[str]:
-        """A sentence for each backend that is a virtual address itself: connections to it would never end."""
+        """A message for each backend that is a virtual address itself: connections to it would never end."""
         return [
             f"{host}:{port} leads to the virtual address {end}:{end_port}; that backend is passed over"
             for (host, port), ends in self._table.items()

@@ -1,10 +1,9 @@
-"""A keeper: the process that holds one pod. It outlives agent and zygote, and nothing of the pod outlives it.
+"""A shim: the process that holds one pod. It outlives agent and zygote, and nothing of the pod outlives it.
 
-It is a loop over descriptors: the socket where agents find it, the conversations with them, the pipes of its
-processes, and the news that children have ended. It decides nothing: the agent says what to start and when to
-stop. It is the subreaper of all it starts, so no descendant can slip away to init, and its direct children die
-with it. All code it needs is imported before it begins, so that an upgrade of the package below a running pod
-does it no harm.
+It is a loop over descriptors: the socket where agents find it, the conversations with them, the pipes of its processes,
+and the notifications that children have ended. It decides nothing: the agent requests what to start and when to stop.
+It is the subreaper of all it starts, so no descendant can slip away to init, and its direct children die with it. All
+code it needs is imported before it begins, so that an upgrade of the package below a running pod does it no harm.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ def main(config: dict[str, Any], fds: list[int]) -> None:
         agent.send({"event": "failed", "message": _describe_error(error)})
         return
     # An agent that died while this keeper came up may have been followed by one that looked for keepers before
-    # this one could be seen. From here on it can be seen; if nobody is there any more, it was never wanted.
+    # this one was visible. From here on it is visible; if there is no agent any more, it was never wanted.
     try:
         agent.receive()
     except messages.Closed:
@@ -110,7 +109,7 @@ class Shim:
         self._loop.run()
 
     def abandon(self) -> None:
-        """Nothing was started and nobody asked: leave no trace."""
+        """Nothing was started or requested: leave no trace."""
         self._namespaces.remove_veth()
         for name in (SOCKET, shim_journal.NAME):
             os.unlink(f"{self._folder}/{name}")
@@ -216,7 +215,7 @@ class Shim:
         )
 
     def _broadcast_state(self, proc: Process) -> None:
-        """A fact about a process is on record: tell those who listen, answer those who asked."""
+        """A fact about a process is on record: send it to all agents, and answer pending requests."""
         state = {"event": "state", "process": proc.id, **_state(proc)}
         for channel in list(self._channels):
             self._send(channel, state)
@@ -277,8 +276,8 @@ class Shim:
             self._close_if_empty()
 
     def _orphans_of(self, proc: Process) -> list[int]:
-        """Descendants that came to the keeper when their parent died, as far as they are this process's.
-        Those nobody claims go with the last process."""
+        """Descendants reparented to the shim when their parent died, as far as they are this process's.
+        Unclaimed ones end with the last process."""
         others = [other for other in self._processes.values() if other is not proc and other.exited is None]
         mine = {other.pid for other in self._processes.values()} | self._executions.pids()
         found = []
@@ -316,7 +315,7 @@ class Shim:
             proctree.kill(pid)
         if survivors:
             return
-        _reap()  # what was killed just now is gone altogether when the end is told
+        _reap()  # what was killed just now is gone altogether at the reported end
         self._namespaces.remove_veth()
         if (cgroup_root := self._cgroup_root()) is not None:
             cgroups.remove_pod(cgroup_root, self._config["cluster"], self._config["spec"]["id"])

@@ -1,8 +1,8 @@
-"""One sandbox, seen from the agent: a conversation with its keeper, and what the keeper has told.
+"""One sandbox, seen from the agent: a conversation with its shim, and the states that the shim has sent.
 
-States are never asked for: a keeper tells all it knows when it is met and each fact as it happens, so `wait` is
-a future and `processes` a look at memory. When the conversation breaks off the keeper is dead, and whatever
-of the pod survived it is killed here.
+States are never requested: a shim sends all it has upon connection and each fact as it happens, so `wait` is a future
+and `processes` a look at memory. When the conversation breaks off the shim is dead, and whatever of the pod survived it
+is killed here.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class SandboxFailed(Exception):
-    """A sandbox could not be made; says what the machine refused."""
+    """A sandbox could not be made; has what the machine refused."""
 
 
 def state_of(process: str, data: Mapping[str, Any]) -> ProcessState:
@@ -88,7 +88,7 @@ class ShimClient:
         self._rpc = RpcConnection(messages.Channel(sock), on_message=self._on_message, on_closed=self._on_closed)
 
     async def handshake(self) -> None:
-        """Until the keeper has said who it is. SandboxFailed where it could not become one."""
+        """Until the shim has identified itself. SandboxFailed where it could not start."""
         await self._hello
 
     @property
@@ -98,14 +98,14 @@ class ShimClient:
 
     @property
     def id(self) -> str:
-        """Also before the keeper has been met."""
+        """Also before the shim has identified itself."""
         return self._folder.name
 
     @property
     def is_lost(self) -> bool:
         return not self._rpc.is_open and not self._is_closed
 
-    # -- what the keeper says
+    # -- messages from the shim
 
     def _on_message(self, message: dict[str, Any], _: list[int]) -> None:
         match message.get("event"):
@@ -119,11 +119,11 @@ class ShimClient:
                     self._hello.set_result(None)
             case "failed" if not self._hello.done():
                 self._hello.set_exception(SandboxFailed(message["message"]))
-                self._hello.exception()  # seen: whoever wanted to meet it may have given up
+                self._hello.exception()  # retrieved: the caller may have given up by now
             case "state":
                 self._update_state(message["process"], message)
             case "executed":
-                # A short command may be over before whoever asked for it has read the answer.
+                # A short command may be over before its caller has read the answer.
                 ended = self._exec_future(message["execution"])
                 if not ended.done():
                     ended.set_result(message["code"])
@@ -144,14 +144,14 @@ class ShimClient:
         pending = self._pop_pending() if self._hello.done() else [self._hello, *self._pop_pending()]
         for future in pending:
             future.set_exception(lost)
-            future.exception()  # seen: nobody may be waiting for it
+            future.exception()  # retrieved: there may be no waiter
         record = shim_journal.read(str(self._folder))
         if record is not None:
             kill_leftovers(record)
         self._on_gone(self)
 
     def _pop_pending(self) -> list[asyncio.Future[Any]]:
-        """What somebody may still wait for; forgotten here."""
+        """The futures not resolved yet; no longer held here."""
         futures: list[asyncio.Future[Any]] = [*self._exit_futures.values(), *self._exec_futures.values()]
         self._exit_futures.clear()
         self._exec_futures.clear()
@@ -287,8 +287,8 @@ class ShimClient:
         self._on_gone(self)
 
     def disconnect(self) -> None:
-        """Stop talking; the keeper goes on. Whoever still waits for something of it is cancelled and told of no end:
-        there was none."""
+        """Close the connection; the shim continues.
+        Pending calls are cancelled without an exit status, because the process did not exit."""
         self._is_closed = True
         self._rpc.close()
         self._hello.cancel()
@@ -297,10 +297,10 @@ class ShimClient:
 
 
 def remove_folder(path: Path) -> None:
-    """With all that is in it, as far as that goes. Most folders of pods hold a few files and nothing else.
+    """With all that is in it, as far as that is possible. Most folders of pods hold a few files and nothing else.
 
-    What is removed is named within the folder that was opened: a link that somebody puts in the place of a folder
-    meanwhile is removed itself, and nothing of what it leads to.
+    What is removed is named within the folder that was opened: a link that replaces a folder by then is removed itself,
+    and nothing of what it leads to.
     """
     try:
         folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -329,7 +329,7 @@ def kill_leftovers(record: shim_journal.Record) -> list[int]:
     sessions = {
         started["pid"]: started["start"]
         for data in record.processes.values()
-        if (started := data["started"]) and started["start"]  # else it was over before anybody looked
+        if (started := data["started"]) and started["start"]  # else it was over before it was seen
     }
     return proctree.kill_leftovers(record.spec["id"], sessions)
 

@@ -1,9 +1,9 @@
-"""What a sandbox has on record: one JSON line per fact, appended before anybody is told or anything is done.
+"""The record of a sandbox: one JSON line per fact, appended before it is reported or acted on.
 
-`sandbox` is the first line (the spec, the keeper, the boot of the machine), then per process `intent`,
-`started` and `exited`. A line is written by a single append, so a keeper killed at any point leaves whole
-lines and at most one torn one, which a reader passes over. There is no fsync: what a power cut takes from the
-page cache, it takes from the processes too.
+`sandbox` is the first line (the spec, the shim, the boot of the machine), then per process `intent`, `started` and
+`exited`. A line is written by a single append, so a shim killed at any point leaves whole lines and at most one torn
+one, which a reader skips. There is no fsync: what a power cut takes from the page cache, it takes from the processes
+too.
 """
 
 from __future__ import annotations
@@ -43,8 +43,9 @@ class Journal:
         self._is_partial = False
 
     def append_if_possible(self, fact: str, **details: Any) -> None:
-        """For what has happened anyway. On a full disk the keeper goes on and tells it from memory: only a keeper
-        that dies before there is room again forgets it."""
+        """For what has happened anyway.
+        On a full disk the shim continues and reports it from memory: only a shim that dies before there is room again
+        loses it."""
         try:
             self.append(fact, **details)
         except OSError:

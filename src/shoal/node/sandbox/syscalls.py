@@ -134,7 +134,7 @@ def mount_flags(path: str) -> int:
 
 
 def watch_deletions(folder: str) -> int:
-    """A descriptor that becomes readable when something in `folder` is deleted; `read_deletions` says what."""
+    """A descriptor that becomes readable when something in `folder` is deleted; `read_deletions` returns what."""
     fd: int = _libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
     _check(fd, "inotify")
     _check(_libc.inotify_add_watch(fd, ctypes.c_char_p(os.fsencode(folder)), ctypes.c_uint32(_IN_DELETE)), folder)

@@ -1,8 +1,8 @@
-"""The zygote: a small Python process that forks keepers, so that a new pod costs a fork and not a start of Python.
+"""The zygote: a small Python process that forks shims, so that a new pod costs a fork and not a start of Python.
 
-The agent starts it with the standard library only (no site packages, nothing of the agent's memory) and speaks
-to it over one socket. It keeps no state: a keeper gets all it needs in its message, and when the agent goes,
-the zygote goes too, while the keepers stay.
+The agent starts it with the standard library only (no site packages, nothing of the agent's memory) and communicates
+with it over one socket. It keeps no state: a shim gets all it needs in its message, and when the agent ends, the zygote
+ends too, while the shims stay.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ _BOOTSTRAP = (
 
 
 class ZygoteFailed(SandboxFailed):
-    """The zygote did not come up; its own words are on standard error."""
+    """The zygote did not start; its own errors are on standard error."""
 
 
 class Zygote:
@@ -90,6 +90,6 @@ class Zygote:
 
 
 def _spawn(command: list[str], fd: int) -> subprocess.Popen[bytes]:
-    """Popen returns within a millisecond; asyncio's way would bring a watcher for a child nobody waits for."""
+    """Popen returns within a millisecond; asyncio's way would bring a watcher for a child that is never awaited."""
     nothing = subprocess.DEVNULL
     return subprocess.Popen(command, pass_fds=[fd], stdin=nothing, stdout=nothing, start_new_session=True, cwd="/")

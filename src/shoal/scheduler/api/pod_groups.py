@@ -1,9 +1,8 @@
-"""PodGroup and Queue (`scheduling.volcano.sh/v1beta1`): the words in which job languages ask for a gang; and Command
-(`bus.volcano.sh/v1alpha1`), a one-shot order to a job or a queue.
+"""PodGroup and Queue (`scheduling.volcano.sh/v1beta1`), with which dialects request gangs, and Command.
 
-Several languages make PodGroups, and a scheduler answers in their status; neither belongs to the other. Their
-definitions are written out here because no manifest of ours is read through them: what a scheduler makes of a group
-is its own business.
+Command (`bus.volcano.sh/v1alpha1`) is a one-shot instruction to a job or a queue. Several dialects create PodGroups,
+and a scheduler responds in their status; neither belongs to the other. Their definitions are written out here because
+no manifest of ours is read through them: how a scheduler interprets a group is its own business.
 """
 
 from __future__ import annotations
@@ -22,11 +21,11 @@ GROUP_NAME = "scheduling.k8s.io/group-name"  # on a pod: the PodGroup of its nam
 QUEUE_ANNOTATION = "scheduling.volcano.sh/queue-name"  # on a pod or its namespace
 ELASTIC = "shoal.dev/elastic"  # on a PodGroup, "true": its job gives pods beyond the minimum back when asked
 RECLAIM = "shoal.dev/give-back"  # on a PodGroup: NAME=UID,... of pods that our scheduler asks its job for
-RECLAIM_REASON = "shoal.dev/give-back-why"  # beside it: for whom they are, and why
+RECLAIM_REASON = "shoal.dev/give-back-why"  # beside it: for which group, and why
 ADMITTED = frozenset({"Inqueue", "Running", "Unknown", "Completed"})  # phases in which controllers may make pods
 LIMITED = ("cpu", "memory", "ephemeral-storage")  # quotas on limits exist for these
 
-# Rules that an object keeps or breaks by itself are part of its definition, so that every API server knows them.
+# Rules about one object alone are included in its definition, so that every API server enforces them.
 ONE_TIER = "highestTierAllowed and highestTierName say the same in two ways; give one of them"
 BELOW_ZERO = "an amount is below zero; give zero or more"
 
@@ -235,7 +234,7 @@ def with_quota_names(requests: Mapping[str, str], limits: Mapping[str, str]) -> 
 
 
 def reclaimed_uids(group: Obj) -> tuple[str, ...]:
-    """The uids of the pods that a scheduler asks for; what cannot be read asks for nobody."""
+    """The uids of the pods that a scheduler requests back; an unreadable entry requests none."""
     words = annotations_of(group).get(RECLAIM, "").split(",")
     return tuple(uid for word in words if (uid := word.partition("=")[2].strip()))
 

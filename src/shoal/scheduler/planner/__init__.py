@@ -1,4 +1,4 @@
-"""Who runs where, and why not: a view of the cluster goes in, a plan with a sentence for each decision comes out.
+"""Which pods run where, and why not: input a view of the cluster, output a plan with a message per decision.
 
 Pods, gangs, queues, preemption and topology are planned from a `ClusterView` (`shoal.scheduler.planner.cache`) by
 `planner.plan(view, now)`; these two load numpy, so import them where the first plan is made and not where a program
@@ -7,10 +7,11 @@ starts:
     view = ClusterView(settings)
     view.set_node(...); view.set_pod(...); view.set_group(...); view.set_queue(...)   # from watches, in any order
     made = planner.plan(view, now)         # pure: the view is as before, the same view and moment give the same plan
-    view.assume(made, now)                 # before acting on it: no hole is given away twice
-    # bind `made.binds`, ask elastic jobs for `made.shrinks`, delete `made.evictions`, write `made.groups` as phases and
-    # conditions (only where changed), tell lone pods `made.waits` and pods of gangs `verdicts.pod_waits(made, view)`
+    view.assume(made, now)                 # before executing it: no free resource is given away twice
+    # bind `made.binds`, request `made.shrinks` from elastic jobs, delete `made.evictions`, write `made.groups` as
+    # phases and conditions (only where changed), report `made.waits` on lone pods and
+    # `verdicts.pod_waits(made, view)` on pods of gangs
 
-A watch event that shows what was assumed changes nothing; one that contradicts it (a bind was refused: the pod is still
-without a node) is simply set again. Plan after events, and at `made.wake_at` if nothing happens before.
+A watch event that shows what was assumed changes nothing; one that contradicts it (a bind was rejected: the pod is
+still without a node) is simply set again. Plan after events, and at `made.wake_at` if nothing happens before.
 """

@@ -1,8 +1,8 @@
-"""Hands out what is free: the neediest queue first, its first group next, minima before surplus.
+"""Allocates free resources: the neediest queue first, its first group next, minima before surplus.
 
-After each group its queue stands in line again with its new share. Groups that a node is kept for come before all
-others: room was made on their behalf. A group that waited too long because its queue holds all it may keeps the queue
-from handing what becomes free to those behind it.
+After each group its queue is queued again with its new share. Groups that a node is kept for precede all others:
+resources were freed on their behalf. A group that waited too long because its queue holds all it may keeps the queue
+from giving what becomes free to those behind it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Entry = tuple[tuple[object, ...], Gang]
 
 
 class QueueLine:
-    """The groups of one queue that may be placed, in their order; whoever gets something may stand in line again."""
+    """The groups of one queue that may be placed, in their order; a group that got something may be added again."""
 
     __slots__ = ("_entries", "_next")
 
@@ -62,7 +62,7 @@ def allocate(cycle: CycleState) -> None:
         if not cycle.shares.by_weight:
             fresh = cycle.shares.order(name)
             if fresh > order and queues and queues[0][0] < fresh:
-                heappush(queues, (fresh, name))  # somebody below the same parent was served meanwhile
+                heappush(queues, (fresh, name))  # a queue below the same parent was served since
                 continue
         if _place_next(cycle, name, lines[name], last=not queues):
             order = cycle.shares.order(name)
@@ -91,7 +91,7 @@ def _place_next(cycle: CycleState, queue: str, line: QueueLine, *, last: bool) -
 
 
 def _is_waiting_normally(cycle: CycleState, gang: Gang) -> bool:
-    """Nobody of it has a node or was promised one, and it has not waited too long: what its like is refused, it is."""
+    """It has no node, bound or promised, and has not waited too long: a rejection of an equal group holds for it."""
     until = gang.starves_at
     if gang.placed or until is None or cycle.now >= until:
         return False
@@ -143,7 +143,7 @@ def _place_nominated(cycle: CycleState, lines: dict[str, QueueLine]) -> None:
     if not nominated and not reserved:
         return
     entries = [entry for line in lines.values() for entry in line if entry[1].key in nominated | reserved]
-    # Pods were asked to leave for those with a nomination; for the others nobody was.
+    # Pods were evicted for those with a nomination; for the others none were.
     for entry in sorted(entries, key=lambda entry: (entry[1].key not in nominated, entry[0])):
         gang = entry[1]
         if _place_gang(cycle, gang, alone=False) or gang.key in cycle.promised:
@@ -154,11 +154,11 @@ def _place_nominated(cycle: CycleState, lines: dict[str, QueueLine]) -> None:
             if not line:
                 del lines[gang.group.queue]
         if gang.key not in cycle.promised:
-            cycle.blocked.pop(gang.key, None)  # it stands in line like the others
+            cycle.blocked.pop(gang.key, None)  # it is in line like the others
 
 
 def _place_gang(cycle: CycleState, gang: Gang, *, alone: bool) -> bool:
-    """Place what comes next for the group: its minimum, or some surplus. False where nothing could be bound."""
+    """Place the next pods of the group: its minimum, or some surplus. False where nothing could be bound."""
     if gang.key in cycle.promised:
         return False
     if not gang.minimum() or gang.key in cycle.bound:
@@ -196,7 +196,7 @@ def _place_gang(cycle: CycleState, gang: Gang, *, alone: bool) -> bool:
 
 
 def _try(cycle: CycleState, gang: Gang, *, later: bool) -> list[Placement] | None:
-    """Room is only ever handed out here, so whoever asks for what somebody was refused is refused without a look."""
+    """Free resources only shrink here, so a request equal to one already rejected is rejected without a search."""
     where, kind = cycle.node_filter(gang, later=later), cycle.gangs.kind(gang)
     alike = (kind, where.mask is None, later)
     if alike in cycle.unplaceable:
@@ -226,7 +226,7 @@ def _refusal(cycle: CycleState, gang: Gang, asked: Mapping[str, int]) -> tuple[B
 
 
 def _place_surplus(cycle: CycleState, gang: Gang, *, alone: bool) -> bool:
-    """One pod at a time, so that shares are looked at again after each; all at once where nobody else waits."""
+    """One pod at a time, so that shares are compared again after each; all at once where no other group waits."""
     done = {one.pod.key for one in cycle.bound.get(gang.key, ())}
     pods = [pod for pod in gang.surplus() if pod.key not in done]
     if not pods:
@@ -271,7 +271,7 @@ def _blocks_queue(cycle: CycleState, gang: Gang) -> bool:
 
 
 def _block_behind(cycle: CycleState, head: Gang, line: QueueLine) -> None:
-    """Strictly in order: whoever is behind a group that cannot start waits with it."""
+    """Strictly in order: groups behind one that cannot start wait with it."""
     for _, gang in line:
         detail = f"{head.name} is ahead of it in queue {head.group.queue}, which serves strictly in order"
         cycle.blocked[gang.key] = BlockReason("order", detail=detail, reason="Behind")

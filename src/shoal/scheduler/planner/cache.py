@@ -41,7 +41,7 @@ class QueueAccount:
 
     def __init__(self) -> None:
         self.held = RequestTally()
-        self.kept = RequestTally()  # the part of it that no other queue may reclaim: pods outside any group
+        self.kept = RequestTally()  # what of it no other queue may reclaim: pods outside any group
         self.wanted = RequestTally()
         self.groups: dict[Key, Gang] = {}
         self.charged = 0  # of its groups: those whose pods are counted here
@@ -90,7 +90,7 @@ class ClusterView:
         self._pods_on: dict[str, dict[Key, Pod]] = {}
         self._shape_of: dict[Key, EquivalenceClass] = {}
         self._vector_of: dict[Key, Vector] = {}
-        self._sharing = 0  # pods that ask for a part of a device
+        self._sharing = 0  # pods that request a share of a device
 
     # Nodes, queues and the rest
 
@@ -206,7 +206,7 @@ class ClusterView:
             self._unsettled[gang.key] = gang
             return
         if gang.lone or not gang.known:
-            self._unsettled.pop(gang.key, None)  # it has no phase that anybody would be told
+            self._unsettled.pop(gang.key, None)  # it has no phase to report
             return
         group = gang.group
         # A Pending group waits for admission even where it needs no pod at once (minMember 0).

@@ -1,7 +1,7 @@
-"""The state of one plan on its way: what was decided so far, and for whom nothing could be done and why.
+"""The state of one cycle: what was decided so far, and which groups nothing could be done for and why.
 
-`planner.plan` tells the story; the steps (`enqueueing`, `allocating`, `reserving`, `evicting`) write their decisions
-here, and `verdicts` puts them into words.
+`planner.plan` is the sequence; the steps (`enqueueing`, `allocating`, `reserving`, `evicting`) write their decisions
+here, and `verdicts` turns them into messages.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Obstacle = Literal["capacity", "quota", "queue", "pods", "order", "leaving", "ba
 
 @dataclass(frozen=True, slots=True)
 class BlockReason:
-    """Why a gang got nothing: the kind of obstacle, and what the sentence needs."""
+    """Why a gang got nothing: the kind of obstacle, and what the message needs."""
 
     obstacle: Obstacle
     refusal: ShareExceeded | None = None
@@ -70,7 +70,7 @@ class CycleState:
         self.shrinks: list[ShrinkRequest] = []
         # What a queue refused once it refuses until the plan is made: per queue, by what was asked for.
         self.refused: dict[str, dict[Asked, BlockReason]] = {}
-        self.refused_claimants: dict[str, dict[Asked, BlockReason]] = {}  # to whom what others claim does not count
+        self.refused_claimants: dict[str, dict[Asked, BlockReason]] = {}  # for which others' claims do not count
         self.unplaceable: set[object] = set()  # kinds of gangs for which there was no room, and there only gets less
         self.claimants: set[Key] = set()
         self.undone: set[Key] = set()
@@ -86,7 +86,7 @@ class CycleState:
         self._without_budgets = (BudgetAllowance(DisruptionBudgets()), {}, {})
         self.devices: dict[Vector, float] = {}  # how many a pod with such a request loses time on
         self.reservations: dict[Key, tuple[str, ...]] = {}
-        self.closed: Mask | None = None  # nodes kept for somebody who waited too long
+        self.closed: Mask | None = None  # nodes kept for a group that waited too long
         self.reserved_start: float | None = None
         self.wake_at: float | None = None
 
@@ -105,7 +105,7 @@ class CycleState:
         return gang.group.phase if found is None else found.phase
 
     def wake(self, at: float) -> None:
-        """Plan again then; `at` may be infinite, for what never comes."""
+        """Plan again then; `at` may be infinite, for what never happens."""
         if self.now < at < float("inf") and (self.wake_at is None or at < self.wake_at):
             self.wake_at = at
 
@@ -117,7 +117,7 @@ class CycleState:
         return float("inf") if seconds is None else gang.group.created + seconds
 
     def is_starving(self, gang: Gang) -> bool:
-        """Waited longer than anybody should."""
+        """Whether it has waited longer than any group should."""
         until = self._starves_at(gang)
         self.wake(until)
         return self.now >= until
@@ -132,7 +132,7 @@ class CycleState:
         return until
 
     def respects_claims(self, gang: Gang) -> bool:
-        """Whether what others claim counts as held to it: not to those who claim, nor to those who lost somebody.
+        """Whether others' claims count as held for it: not for claimants, nor for gangs that lost a pod.
 
         The latter hold nodes themselves and end only if they are completed; the claims may be waiting for those nodes.
         """
@@ -146,8 +146,9 @@ class CycleState:
         return self.shares.refusal(queue, asked, beyond_deserved=beyond_deserved, claims=claims)
 
     def order(self, gang: Gang) -> tuple[object, ...]:
-        """Smaller goes first. Of equal priority those that have waited too long come before all others, by age:
-        promised waiting times and shares would let newer ones pass them without an end."""
+        """Sort key, smallest first.
+        Of equal priority those that have waited too long precede all others, by age: promised waiting times and shares
+        would place newer ones before them without an end."""
         placed = self.bound.get(gang.key) if self.bound else None
         if not (placed or gang.placed or gang.finished):
             if self.now >= self._starves_at(gang):
@@ -161,9 +162,9 @@ class CycleState:
         return in_line(gang.group, ready=ready, broken=broken, deadline=deadline, share=share)
 
     def node_filter(self, gang: Gang, *, later: bool = False) -> NodeFilter:
-        """Nodes kept for somebody else are closed, except to guests and to those that end in time.
+        """Nodes kept for another group are closed, except to guests and to those that end in time.
 
-        And to gangs that lost somebody: they hold nodes themselves, and end only if they are completed.
+        And to gangs that lost a pod: they hold nodes themselves, and end only if they are completed.
         """
         group = gang.group
         if self.closed is None or group.preemptible_guest or gang.key in self.reservations or gang.is_broken:
@@ -184,7 +185,7 @@ class CycleState:
 
     @contextmanager
     def without_budgets(self) -> Iterator[None]:
-        """As if no budget kept anybody, to see whether that is what somebody waits for."""
+        """As if no budget kept any pod, to see whether that is what a group waits for."""
         kept = self.allowance, self.steps, self.queue_steps
         self.allowance, self.steps, self.queue_steps = self._without_budgets
         try:
@@ -201,7 +202,7 @@ class CycleState:
             lines.pop(gang.group.queue, None)
 
     def assume_evicted(self, pod: Pod) -> None:
-        """Suppose that a pod on a node goes, until the room is rolled back."""
+        """Suppose that a pod on a node leaves, until the node resources are rolled back."""
         row = self.resources.rows.get(pod.node)
         if row is not None and pod.state is not RELEASING:
             self._suppose(pod, row, self.view.devices.seats(pod))

@@ -1,7 +1,7 @@
-"""Says in one sentence why something waits: what is needed, how much of it there is, and where the most is left.
+"""Explains in one message why something waits: what it needs, how much exists, and where the most is left.
 
-The figures are those at the end of the plan, when everybody who could be placed has been. A cause is worked out
-once per shape, however many pods share it.
+The figures are those at the end of the plan, when every pod that could be placed has been. A cause is computed once per
+equivalence class, however many pods share it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MORE_NODES = "make it smaller or add nodes"
 NEVER_FITS = f"even with nobody else there it would not fit, so {MORE_NODES}"
 NO_PLACE = "the places that are left do not suit all of them together"
 NO_NODE_TAKES_IT = "a smaller one would find no node either, so {}"
-# What helps where nodes are out whatever is free on them, by the first words of `EquivalenceClass.objections`.
+# What helps where nodes are out whatever is free on them, by the prefix of `EquivalenceClass.objections`.
 REMEDIES = {
     "does not match the pod's node selector": "label a node or change the node selector",
     "does not match the pod's node affinity": "label a node or change the node affinity",
@@ -135,7 +135,7 @@ class Diagnoser:
         return [self._capacity(gang), *self._ways_out(gang)]
 
     def _ways_out(self, gang: Gang) -> list[str]:
-        """What helps a group that could not run if everybody else were gone; nothing where it could."""
+        """What helps a group that could not run in an otherwise empty cluster; nothing where it could."""
         if not self._is_hopeless(gang):
             return []
         shut = next((s for s, _ in wanted(self._cycle, gang.minimum().least()) if not _is_open(s)), None)

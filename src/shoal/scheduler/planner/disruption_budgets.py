@@ -1,11 +1,11 @@
-"""Disruption budgets: how many pods of a kind may be sent away before others of it have come back.
+"""Disruption budgets: how many pods of a kind may be evicted before others of it are back.
 
-Only pods that run are counted: whoever waits for its first process may go at any time. A pod under two budgets never
-goes, because no server would let it.
+Only pods that run are counted: a pod that waits for its first process may be evicted at any time. A pod under two
+budgets is never evicted, because no server would allow it.
 
-A budget's own figure and what was taken of it stay apart: whoever was told to go takes a share at once, and gives it
-back where it comes to nothing. A budget that has just refused, whatever its figure says, allows nothing as long as the
-pod that it kept is left alone. Its next figure puts an end to both.
+A budget's own figure and what was taken of it stay separate: an evicted pod takes a share at once, and returns it if
+the eviction fails. A budget that has just rejected an eviction, whatever its figure, allows nothing as long as the pod
+that it kept is left alone. Its next figure ends both.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class DisruptionBudget:
 class DisruptionBudgets:
     def __init__(self) -> None:
         self._of: dict[str, dict[Key, DisruptionBudget]] = {}  # by namespace
-        self._taken: dict[Key, set[Key]] = {}  # pods that were told to go since the figure came, by budget
+        self._taken: dict[Key, set[Key]] = {}  # pods evicted since the figure was received, by budget
         self._refused: dict[Key, set[Key]] = {}  # pods that it kept since then
 
     def __bool__(self) -> bool:
@@ -74,12 +74,12 @@ class DisruptionBudgets:
         return [key for key, budget in found.items() if budget.selector.matches(pod.labels)]
 
     def spend(self, pod: Pod) -> None:
-        """It was told to go."""
+        """Its eviction was requested."""
         for key in self.covering(pod):
             self._taken.setdefault(key, set()).add(pod.key)
 
     def exhaust(self, pod: Pod) -> None:
-        """The server says that nothing is left of what covers it; so it is until the pod's share is given back."""
+        """The server reports that nothing is left of what covers it; this holds until the pod's share is returned."""
         for key in self.covering(pod):
             self._refused.setdefault(key, set()).add(pod.key)
 
@@ -124,7 +124,7 @@ class BudgetAllowance:
         return True
 
     def blocking_budgets(self, pods: Iterable[Pod]) -> str:
-        """In words, which budgets do not let all of these go; nothing where they do."""
+        """As text, which budgets do not allow all of these to leave; '' where they do."""
         wanted: Counter[Key] = Counter()
         found: set[Key] = set()
         for pod in pods:

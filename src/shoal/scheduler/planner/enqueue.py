@@ -1,12 +1,11 @@
-"""Who may begin to create pods: a group is let into its queue when its minimum would fit the accounts.
+"""Which groups may create pods: a group is admitted to its queue when its minimum would fit the accounts.
 
-Nothing is placed here. Admitted groups count against those that come after them; one that sat admitted for too long
-without a single place goes back and makes room for the next. What others would have to give up for a group counts as
-free: outside it could never ask for it.
+Nothing is placed here. Admitted groups count against those after them; one that stayed admitted for too long without a
+single placement is sent back and leaves its share to the next. What others would have to give up for a group counts as
+free: outside the queue it could never request it.
 
-A group that has waited too long is admitted although the accounts are full: from then on it counts against those that
-come after it, and nodes can be reserved for it. One such group per queue at a time, because every one of them holds
-back the rest.
+A group that has waited too long is admitted although the accounts are full: from then on it counts against those after
+it, and nodes can be reserved for it. One such group per queue at a time, because every one of them holds back the rest.
 """
 
 from __future__ import annotations
@@ -74,7 +73,7 @@ def enqueue(cycle: CycleState) -> None:
     promised = _AdmittedDemand(cycle)
     queues = [(cycle.shares.order(name), name) for name in pending]
     heapify(queues)
-    for line in pending.values():  # who had its time comes after all who had none, else two of them alternate for ever
+    for line in pending.values():  # groups with a timeout follow all without one, else two of them alternate for ever
         line.sort(key=lambda gang: (gang.group.timeouts > 0, cycle.order(gang)), reverse=True)
     refused: dict[str, list[Gang]] = {}
     while queues:
@@ -166,7 +165,7 @@ def _starves_at(cycle: CycleState, gang: Gang) -> float:
 
 
 def _is_own_limit(refusal: BlockReason) -> bool:
-    """Nobody needs to wait for it: its namespace has no more, or alone it asks for more than may ever be had."""
+    """No other group needs to wait for it: its namespace has no more, or alone it requests more than can be had."""
     return refusal.reason == NAMESPACE_QUOTA or _exceeds_total(refusal)
 
 
@@ -200,7 +199,7 @@ class _AdmittedDemand:
                 self.add(gang)
 
     def add(self, gang: Gang) -> None:
-        """Gated pods ask for nothing before their gates are removed, so their part keeps nothing from others."""
+        """Gated pods request nothing before their gates are removed, so their share keeps nothing from others."""
         group, found = gang.group, dict(gang.allocated)
         for pod in gang.gated.values():
             _add(found, pod.requests if pod.gated else {})
@@ -217,7 +216,7 @@ class _AdmittedDemand:
         if found is None or found.reason == NAMESPACE_QUOTA or not self._cycle.view.budgets:
             return found
         if self._unkept is None:
-            self._unkept = copy(self)  # the same accounts, asked as if nobody were kept
+            self._unkept = copy(self)  # the same accounts, read as if no pod were kept
             self._unkept._weaker, self._unkept._gives, self._unkept._borrowed = {}, {}, {}
         return replace(found, kept=self._unkept.blocking_budgets(gang))
 
@@ -292,7 +291,7 @@ class _AdmittedDemand:
     def _reclaimable(
         self, queue: str, asked: Mapping[str, int], within: QueueShare | None = None
     ) -> Mapping[str, float]:
-        """What other queues hold beyond their parts, there or anywhere, where this one would stay within its own."""
+        """What other queues hold beyond their shares, there or anywhere, where this one would stay within its own."""
         cycle, shares = self._cycle, self._cycle.shares
         own, waiting = shares.part(queue), self._queues.get(queue, {})
         held = shares.standings[queue].allocated

@@ -1,9 +1,9 @@
-"""Pods that ask for the same are one shape; a shape knows how many of itself every node can still take.
+"""Equivalence classes: pods with equal requests; a class holds how many of itself every node can still take.
 
-`slots` says how many fit now, `later` how many once the leaving pods are gone (the same array where nobody leaves),
-`key` how good each node is (score, then name; `NOWHERE` where none fits). All three follow the
-room's log: bringing a shape up to date costs the nodes that changed, so a gang that cannot fit is turned away by one
-comparison. Rules about neighbours are not in here; they are looked at pod by pod (`neighbours`).
+`slots` is how many fit now, `later` how many once the leaving pods have left (the same array where none leaves), `key`
+how good each node is (score, then name; `NOWHERE` where none fits). All three follow the log of the node resources:
+bringing a class up to date costs the nodes that changed, so a gang that cannot fit is rejected by one comparison. Rules
+about neighbours are not in here; they are checked pod by pod (`neighbours`).
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ class EquivalenceClass:
         return points
 
     def slots_when_empty(self) -> Ints:
-        """How many fit on each node with nobody on it who ever goes; worked out once for these nodes."""
+        """How many fit on each node with only pods on it that never leave; computed once for these nodes."""
         whole, fixed = self.resources.whole, self.resources.fixed
         if self._empty is None:
             self._empty = np.full(len(self.resources), NO_LIMIT, dtype=np.int64)
@@ -239,7 +239,7 @@ class EquivalenceClass:
         return found
 
     def objections(self) -> Counter[str]:
-        """Why nodes are out whatever is free on them, each reason as said of one node."""
+        """Why nodes are out whatever is free on them, each reason phrased for one node."""
         resources, counted = self.resources, Counter[str]()
         left = (resources.kind > 0) & ~self.eligible
         by_kind = self._by_kind()
@@ -259,7 +259,7 @@ class EquivalenceClass:
 
 
 def barred(pod: Pod, node: Node | None) -> str:
-    """Why a node of this kind takes nobody like the pod; '' where it may."""
+    """Why a node of this kind takes no pod like this one; '' where it may."""
     if node is None:
         return "is gone"
     if not node.ready:
@@ -327,7 +327,7 @@ def class_key(pod: Pod) -> Any:
         pod.spreads,
         tuple((weight, _frozen(term)) for weight, term in pod.preferred_nodes),
         tuple(tuple(_frozen(term) for term in terms) for terms in pod.volume_terms),
-        # Neighbours choose by labels; pods without such rules of their own are told apart only where labels count.
+        # Neighbours select by labels; pods without such rules of their own are distinguished only where labels count.
         (pod.key.namespace, _frozen(pod.labels)) if pod.together or pod.apart or pod.spreads else None,
     )
 

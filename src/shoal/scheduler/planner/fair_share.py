@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from shoal.scheduler.planner.cache import ClusterView
 
 ROOT = "root"
-DEPTH = 16  # more parents than anybody has; a circle ends here
+DEPTH = 16  # more parents than any queue has; a cycle ends here
 SLACK = 0.5  # half a thousandth: fractions of shares are not differences
 
 Asked = Iterable[tuple[str, int]]
@@ -40,7 +40,7 @@ class ShareExceeded:
 
 @dataclass(slots=True)
 class QueueShare:
-    """One queue within one plan; a parent's amounts are those of everybody below it."""
+    """One queue within one plan; a parent's amounts are the sums of all queues below it."""
 
     queue: Queue
     allocated: Amounts = field(default_factory=dict)
@@ -143,7 +143,7 @@ class FairShares:
     # Asked while planning
 
     def order(self, name: str) -> tuple[object, ...]:
-        """Smaller goes first: priority, then shares from the top of the hierarchy down, then age and name."""
+        """Sort key, smallest first: priority, then shares from the top of the hierarchy down, then age and name."""
         standing = self.standings[name]
         path = tuple(self._share(above) for above in reversed(standing.line))
         return -standing.queue.priority, path, standing.queue.created, name
@@ -161,7 +161,7 @@ class FairShares:
         return most, False
 
     def part(self, name: str) -> Mapping[str, float]:
-        """What the queue deserves if it asks for enough: by weight its part among the queues with work."""
+        """What the queue deserves if it requests enough: by weight its share among the queues with work."""
         standing = self.standings[name]
         if not self.by_weight:
             return standing.deserved
@@ -180,9 +180,9 @@ class FairShares:
         within: QueueShare | None = None,
         could_give: Callable[[str], Mapping[str, int]] | None = None,
     ) -> Mapping[str, float]:
-        """What queues below that one, or all, hold beyond their parts and may have to give back: a bound from above.
+        """Upper bound of what queues below that one, or all, hold beyond their shares and may have to return.
 
-        `could_give`: what the groups of a queue would lose if they all gave way.
+        `could_give`: what the groups of a queue would lose if they all yielded.
         """
         found: dict[str, float] = {}
         for standing in self._holders:
@@ -209,10 +209,10 @@ class FairShares:
         claims: bool = True,
         reclaims: bool = False,
     ) -> ShareExceeded | None:
-        """Which queue of the line has no more to give. What it deserves bounds it softly, the ceiling always.
+        """Which queue of the line has no more to give. What it deserves is a soft limit, the ceiling a hard one.
 
-        What others claim counts as held, except to those who claim themselves (`claims` false); what others below the
-        same parent hold beyond their parts counts as free to those who would take it back (`reclaims`).
+        What others claim counts as held, except for claimants themselves (`claims` false); what others below the same
+        parent hold beyond their shares counts as free for those that would reclaim it (`reclaims`).
         """
         for standing in self.standings[name].line:
             limits = standing.hard_limits if beyond_deserved else standing.limits
@@ -279,10 +279,10 @@ class FairShares:
         )
 
     def can_lose(self, name: str, used: Mapping[str, int], wanted: Collection[str] | None = None) -> bool:
-        """Whether others who want such resources may take this much back from the queue as it stands.
+        """Whether others that want such resources may reclaim this much from the queue in its current state.
 
         It must hold more than it deserves of something that the victim has and that they want. What it lost for that
-        reason it could ask for again only by holding too much once more, so nothing goes to and fro.
+        reason it could request again only by holding too much once more, so nothing oscillates.
         """
         standing = self.standings.get(name)
         if standing is None or not standing.queue.reclaimable:
@@ -301,13 +301,13 @@ class FairShares:
         return any(held.get(r, 0) > deserved.get(r, 0.0) + SLACK for r in named or has if wanted is None or r in wanted)
 
     def claim(self, name: str, asked: Asked) -> None:
-        """Keep what the queue's ceilings will have free next: nobody else of the queue gets any of it before."""
+        """Keep what the queue's ceilings will have free next: no other group of the queue gets any of it before."""
         pairs = tuple(asked)
         for standing in self.standings[name].line:
             _add(standing.claimed, pairs)
 
     def charge(self, name: str, asked: Asked, sign: int = 1) -> None:
-        """Counted as held by the queue and everybody above it, until the room is rolled back."""
+        """Counted as held by the queue and all queues above it, until the node resources are rolled back."""
         pairs = tuple(asked)
         line = self.standings[name].line if name in self.standings else ()
         if line and self._guaranteed:

@@ -1,4 +1,4 @@
-"""Whether a gang could run at all if everybody else were gone: who never can must not hold up those behind it."""
+"""Whether a gang could run in an otherwise empty cluster: one that never can must not hold up those behind it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def could_ever_run(cycle: CycleState, gang: Gang) -> bool:
 
 
 def is_too_large(cycle: CycleState, gang: Gang) -> bool:
-    """Whether only more or larger nodes would help: nobody who leaves, no quota and no node that returns does."""
+    """Whether only more or larger nodes would help: no pod that leaves, no quota and no node that returns does."""
     return bool(cycle.resources.rows) and not _has_slots(cycle, gang, EquivalenceClass.slots_on_whole)
 
 
@@ -43,7 +43,7 @@ def _has_slots(cycle: CycleState, gang: Gang, slots_of: Callable[[EquivalenceCla
 
 
 def most_when_empty(eq_class: EquivalenceClass) -> Ints:
-    """How many fit on each node with nobody on it."""
+    """How many fit on each node without the pods that may leave."""
     return _most(eq_class, eq_class.slots_when_empty())
 
 

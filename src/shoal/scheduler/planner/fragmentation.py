@@ -1,12 +1,12 @@
-"""Packing of shared accelerators: put a pod where it spoils the least of what the usual pods could still use.
+"""Packing of shared accelerators: place a pod where it spoils the least of what the usual pods could still use.
 
-For one kind of pod, what is left of a node's devices is a fragment as far as no further pods of that kind could use
-it: the pieces are too small or too few, or there are not enough cores or memory beside them for so many pods. The
-fragments of a node are weighed by how usual each kind is; the best node for a pod is the one whose fragments grow
-least. Counting whole pods, rather than whether one more fits, shows early that a pod without devices takes the cores
-that many devices will need, and sends it where cores abound. What is usual is told with the settings, or else it
-is what the cluster holds now, in round numbers, so that it seldom changes. All weights are whole numbers: sums are
-exact, and equal means equal whatever else was looked at beside.
+For one kind of pod, what is left of a node's devices is a fragment as far as no further pods of that kind could use it:
+the pieces are too small or too few, or there are not enough cores or memory beside them for so many pods. The fragments
+of a node are weighted by how usual each kind is; the best node for a pod is the one whose fragments grow least.
+Counting whole pods, rather than whether one more fits, shows early that a pod without devices takes the cores that many
+devices will need, and places it where cores abound. What is usual is given in the settings, or else it is what the
+cluster holds now, in round numbers, so that it seldom changes. All weights are whole numbers: sums are exact, and equal
+means equal whatever else was examined beside.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def fragments(workload: TypicalWorkload, cpu: Ints, memory: Ints, devices: Ints)
 def growth(
     workload: TypicalWorkload, asked: WorkloadKind, cpu: Ints, memory: Ints, devices: Ints
 ) -> tuple[Floats, Ints]:
-    """How much the fragments of each node grow by the pod, and for a part of a device the best device to use."""
+    """How much the pod makes the fragments of each node grow, and the best device for a share of one."""
     before = fragments(workload, cpu, memory, devices)
     cpu, memory = cpu - asked.cpu, memory - asked.memory
     nodes = np.arange(len(devices))

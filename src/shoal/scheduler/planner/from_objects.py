@@ -1,7 +1,7 @@
-"""API objects in the planner's words: pods with their neighbours and gangs, PodGroups, Queues, HyperNodes.
+"""API objects as the planner's types: pods with their neighbours and gangs, PodGroups, Queues, HyperNodes.
 
-Only what the planner looks at is read. What an object does not know itself (the value of a priority class, what became
-of a claim, the nodes a HyperNode's pattern means) is passed in by whoever watches those.
+Only what the planner uses is read. What an object does not contain itself (the value of a priority class, the state of
+a claim, the nodes a HyperNode's pattern means) is passed in by the component that watches those.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 def pod_from(obj: Obj) -> Pod:
-    """A pod with everything a plan asks of it, wherever it stands in its life."""
+    """A pod with everything a plan needs of it, in whatever phase it is."""
     spec, notes, labels = obj.get("spec") or {}, _annotations(obj), labels_of(obj)
     group = notes.get(GROUP_NAME)
     index = notes.get(INDEX) or labels.get(INDEX) or "0"

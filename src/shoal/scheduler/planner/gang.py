@@ -1,7 +1,7 @@
-"""A gang with its pods: who waits, who sits, and what is still missing for it to start.
+"""A gang with its pods: which wait, which are on nodes, and what is still missing for it to start.
 
-A pod without a group is a gang of one. The counts follow the words of the PodGroup API: *ready* are the pods that
-sit on a node and stay, and those that succeeded; *scheduled* are besides them the failed and the leaving ones.
+A pod without a group is a gang of one. The counts follow the terms of the PodGroup API: *ready* are the pods that are
+on a node and stay, and those that succeeded; *scheduled* are besides them the failed and the leaving ones.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PlacementUnit:
-    """Pods of which `must` have to be placed together; or parts, of which `must` have to be placed whole."""
+    """Pods of which `must` have to be placed together; or `parts`, of which `must` have to be placed whole."""
 
     pods: tuple[Pod, ...]
     must: int
@@ -89,7 +89,7 @@ class Gang:
         self.deleted_pods = 0  # pods that sat on a node and are gone, since the gang was last whole
         self._minimum: Minimum | None = None
         self._first: Pod | None = None
-        # Among those of whom nobody has a node yet: this changes only with the group.
+        # Among groups that have no pod on a node yet: this changes only with the group.
         self.place_in_line: tuple[object, ...] | None = None
         self.starves_at: float | None = None  # when it will have waited too long; `Cycle.is_starving` works it out
         self._lack: tuple[str, str] | Literal["unasked"] | None = "unasked"
@@ -127,7 +127,7 @@ class Gang:
         return self.place_in_line
 
     def first_sitting(self) -> Pod:
-        """By name, of those that sit: one that stands for all."""
+        """The first by name of the pods on nodes: one that represents all."""
         if self._first is None:
             self._first = self.placed[min(self.placed)]
         return self._first
@@ -194,7 +194,7 @@ class Gang:
 
     @property
     def is_broken(self) -> bool:
-        """Ran whole once and lost somebody since."""
+        """Ran whole once and has lost a pod since."""
         return self.group.ran and not self.is_whole and bool(self.placed)
 
     def minimum(self) -> Minimum:
@@ -205,7 +205,7 @@ class Gang:
         return self._minimum
 
     def surplus(self) -> tuple[Pod, ...]:
-        """Waiting pods beyond the minimum, once that is met."""
+        """Waiting pods beyond the minimum, once that is reached."""
         return self.minimum().pods
 
     def _units(self, pods: tuple[Pod, ...]) -> Iterable[PlacementUnit]:
@@ -259,7 +259,7 @@ class Gang:
         return len(parts)
 
     def missing(self) -> tuple[str, str] | None:
-        """The reason and the words where too few pods exist for the minimum, whatever is free."""
+        """The reason and the message where too few pods exist for the minimum, whatever is free."""
         if self._lack == "unasked":
             self._lack = self._find_missing()
         return self._lack
@@ -300,7 +300,7 @@ class Gang:
 
 
 def in_line(group: PodGroup, *, ready: bool, broken: bool, deadline: float, share: float) -> tuple[object, ...]:
-    """Smaller goes first."""
+    """Sort key, smallest first."""
     return -group.priority, ready, not broken, deadline, share, group.created, group.uid, group.key
 
 
@@ -315,7 +315,7 @@ def _too_few(exist: int, least: int, *, of: str = "", gated: int) -> str:
 LONE = "pod:"  # no group can have such a name
 
 
-@lru_cache(maxsize=256)  # told in whole seconds, so pods that come together share theirs
+@lru_cache(maxsize=256)  # in whole seconds, so pods created together share theirs
 def _moment(text: str) -> float:
     return parse(text).timestamp() if text else 0.0
 

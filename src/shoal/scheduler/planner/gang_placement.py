@@ -71,7 +71,7 @@ class GangPlacer:
         minimum = gang.minimum()
         if minimum.kind is None:
             minimum.kind = self._kind(minimum, gang) or False
-        # Anti-affinity of others chooses by labels, which are no part of the shape of a pod without rules of its own.
+        # Anti-affinity of others selects by labels, which the class of a pod without rules of its own leaves out.
         neighbours = self._view.affinity
         if minimum.kind and neighbours.has_holders and any(map(neighbours.affects, minimum.pods)):
             return None

@@ -1,7 +1,7 @@
-"""Gangs, queues and topology as plain data: what a PodGroup, a Queue and a HyperNode say, and how planning is set.
+"""Gangs, queues and topology as plain data: the contents of PodGroup, Queue and HyperNode, and the settings.
 
-Times are seconds, amounts are thousandths. A group's own history (`inqueue_since`, `not_before`, `timeouts`,
-`ran`) is told with it, so that a plan depends on nothing but what is passed in.
+Times are seconds, amounts are thousandths. A group's own history (`inqueue_since`, `not_before`, `timeouts`, `ran`) is
+passed with it, so that a plan depends on nothing but its input.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class PodGroup:
     subgroups: tuple[SubgroupPolicy, ...] = ()
     elastic: bool = False  # its job gives pods back when asked
     preemptable: bool = True
-    preemptible_guest: bool = False  # said by its owner that it may be evicted at any time
+    preemptible_guest: bool = False  # its owner allows that it is evicted at any time
     is_charged: bool = True  # whether its pods count against the queue
     generation: int = 0
     sla_seconds: float | None = None

@@ -1,9 +1,9 @@
 """Accelerators one by one, for clusters where pods share them: how much of each device is left.
 
-Whole devices are counted like any resource and need nothing of this. While some pod asks for a part of a device the
-sum does not tell who fits: two halves of two devices hold no pod that needs a whole one. For so long the free
-thousandths of every device are kept, and every placement says which devices it means. Pods from before that name none;
-they are dealt what the others leave, in the order of their names, so that only who is there decides.
+Whole devices are counted like any resource and need nothing of this. While some pod requests a share of a device the
+sum does not show what fits: two halves of two devices hold no pod that needs a whole one. For so long the free
+thousandths of every device are kept, and every placement names its devices. Pods from before that name none; they are
+assigned what the others leave, in the order of their names, so that only the present pods decide.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ class SharedDevices:
             self._deal(row)
 
     def end(self) -> None:
-        """Nobody asks for a part of a device any more."""
+        """No pod requests a share of a device any more."""
         self.are_shared = False
         self._on.clear()
         self._seats.clear()
 
     def reset(self, row: int) -> None:
-        """The node is new, gone, or has other devices: nobody is known to sit there."""
+        """The node is new, deleted, or has other devices: no pod is known to use them."""
         if row >= len(self.free):
             more = len(self._room) - len(self.free)
             self.free, self.coming = (np.pad(array, ((0, more), (0, 0))) for array in (self.free, self.coming))
@@ -65,7 +65,7 @@ class SharedDevices:
         return np.asarray((free == WHOLE).sum(axis=1) // count, dtype=np.int64)
 
     def choose(self, row: int, count: int, milli: int, *, later: bool = False) -> tuple[int, ...]:
-        """The devices to use: for a part the fullest one that still holds it, for whole ones the first free."""
+        """The devices to use: for a share the fullest one that still holds it, for whole ones the first free."""
         free = self.free[row] + self.coming[row] if later else self.free[row]
         if milli:
             fitting = np.flatnonzero(free >= milli)
@@ -111,5 +111,5 @@ class SharedDevices:
         return self._seats.get(pod.key, ())
 
     def assume_evicted(self, row: int, devices: tuple[int, ...], milli: int, sign: int = 1) -> None:
-        """Suppose that a pod there goes, or (sign -1) that it stays after all."""
+        """Suppose that a pod there leaves, or (sign -1) that it stays after all."""
         self.coming[row, list(devices)] += sign * (milli or WHOLE)

@@ -1,8 +1,8 @@
-"""Quotas of namespaces: what all pods of one may ask for together, and what they do ask for as far as they are seen.
+"""Quotas of namespaces: what all pods of one may request together, and what the observed ones do request.
 
-A quota says itself how much is taken. That figure comes by a watch of its own, later than the pods it counts, so the
-larger of the two counts: otherwise two groups could be let in for the same amount. Names have aliases in quotas, and in
-what groups ask for: `requests.cpu` is `cpu`, `count/pods` is `pods`. Limits are not looked at.
+A quota reports itself how much is taken. That figure arrives by a watch of its own, later than the pods it counts, so
+the larger of the two counts: otherwise two groups could be admitted for the same amount. Names have aliases in quotas,
+and in what groups request: `requests.cpu` is `cpu`, `count/pods` is `pods`. Limits are not checked.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class NamespaceQuotas:
 
 
 def asked_of_cluster(least: Mapping[str, int] | None) -> Amounts:
-    """What a group asks the nodes for: without the words that only quotas know."""
+    """What a group requests from the nodes: without the names that only quotas use."""
     found = {name: amount for name, amount in (least or {}).items() if amount and name != PODS}
     return {name: amount for name, amount in found.items() if not name.startswith(("requests.", "limits.", "count/"))}
 

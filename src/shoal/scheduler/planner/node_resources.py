@@ -1,9 +1,9 @@
 """What is free on each node, as arrays: one row of numbers per resource, one place in it per node.
 
-`free` is what can be given away now; `coming` is what pods on their way out will leave behind. Every change made
-while planning is noted in a journal and can be taken back, so trying something costs what it touches and never a
-copy of the cluster. A log of the places touched lets the shapes (`eq_classes`) bring their own arrays up to date at the
-cost of the change. Names decide ties: `rank` is a node's place in alphabetical order.
+`free` is what can be given away now; `coming` is what leaving pods will release. Every change made while planning is
+recorded in a journal and can be reverted, so trying something costs what it touches and never a copy of the cluster. A
+log of the places touched allows the equivalence classes (`eq_classes`) to bring their own arrays up to date at the cost
+of the change. Names decide ties: `rank` is a node's place in alphabetical order.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ class NodeResources:
         self.free: Ints = np.zeros_like(self.whole)
         self.cells = [memoryview(column) for column in self.free]  # the same memory, for changes to single cells
         self.coming: Ints = np.zeros_like(self.whole)
-        self.fixed: Ints = np.zeros_like(self.whole)  # held by pods that nobody may evict and that never end
+        self.fixed: Ints = np.zeros_like(self.whole)  # held by pods that may not be evicted and never end
         self.rank: Ints = np.zeros(FIRST_ROWS, dtype=np.int64)
         self.kind: Codes = np.zeros(FIRST_ROWS, dtype=np.int32)  # index into `kinds`; 0 is no node
         self.kinds: list[Node | None] = [None]
         self.labels: dict[str, LabelColumn] = {}
         self.log = array("q")
-        self.read_to = 0  # how far anybody has read the log
-        self._logged = [-1] * FIRST_ROWS  # where in the log a row stands last
-        self.epoch = 0  # of the arrays: whoever has another one starts over
+        self.read_to = 0  # how far the log has been read
+        self._logged = [-1] * FIRST_ROWS  # where in the log a row is last
+        self.epoch = 0  # of the arrays: a reader with another one starts over
         self.releasing: dict[int, int] = {}  # rows with something coming, and how many pods
-        self.has_assumptions = False  # that somebody goes
+        self.has_assumptions = False  # that a pod leaves
         self.total: dict[str, int] = {}  # of the nodes that may take pods
-        self.shut: set[str] = set()  # nodes that take nobody, and may still run somebody
+        self.shut: set[str] = set()  # nodes that take no pods, and may still run some
         self._kind_index: dict[Any, int] = {}
         self._spare = list(range(FIRST_ROWS - 1, -1, -1))
         self._names: list[str] = []
@@ -75,7 +75,7 @@ class NodeResources:
         return row
 
     def remove_node(self, name: str) -> None:
-        """The pods on it are forgotten with it; whoever knows them occupies the row again if it returns."""
+        """Its pods are dropped with it; the caller that has them occupies the row again if it returns."""
         row = self.rows.pop(name)
         node = self.nodes[row]
         assert node is not None, f"{name} has a row and no node"
@@ -113,7 +113,7 @@ class NodeResources:
         return row
 
     def _grow(self) -> None:
-        """By a quarter: whoever looks for the best node looks at the spare rows too."""
+        """By a quarter: a search for the best node scans the spare rows too."""
         before, more = len(self.nodes), max(len(self.nodes) // 4, FIRST_ROWS)
         after = before + more
         self._pad(((0, 0), (0, more)))
@@ -146,7 +146,7 @@ class NodeResources:
         return found
 
     def _count(self, node: Node, sign: int) -> None:
-        if node.ready and not node.unschedulable:  # a node that takes nobody is nobody's share
+        if node.ready and not node.unschedulable:  # a node that takes no pods is in no share
             for name, amount in node.allocatable.items():
                 self.total[name] = self.total.get(name, 0) + sign * amount
         elif sign > 0:
@@ -202,7 +202,7 @@ class NodeResources:
 
     def touched(self, row: int) -> None:
         if self._logged[row] >= self.read_to:
-            return  # told, and nobody has read it yet
+            return  # logged, and not read yet
         self._logged[row] = len(self.log)
         self.log.append(row)
         if len(self.log) > 4 * len(self.nodes):
@@ -215,7 +215,7 @@ class NodeResources:
         self.occupy(row, vector, count)
 
     def nominate(self, row: int, vector: Vector, count: int = 1) -> None:
-        """Given away of what is free and of what is coming; nobody else may have it, nobody starts on it yet."""
+        """Taken from what is free and what is coming; no other pod may have it, and none starts on it yet."""
         self._note(row)
         later = self.free[:, row] + self.coming[:, row]
         later[vector.columns] -= count * vector.amounts
@@ -223,7 +223,7 @@ class NodeResources:
         self.coming[:, row] = later - self.free[:, row]
 
     def assume_evicted(self, row: int, vector: Vector) -> None:
-        """Suppose that a pod there goes."""
+        """Suppose that a pod there leaves."""
         if not self.has_assumptions:
             self.has_assumptions = True
             self.note(self._suppose_no_more)
@@ -235,7 +235,7 @@ class NodeResources:
 
     @property
     def is_leaving(self) -> bool:
-        """Whether anybody goes, or is supposed to: otherwise later is now."""
+        """Whether any pod leaves, or is supposed to: otherwise later is now."""
         return self.has_assumptions or bool(self.releasing)
 
     def note(self, undo: Undo) -> None:

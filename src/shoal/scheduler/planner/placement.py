@@ -140,7 +140,7 @@ class Placer:
         return placed
 
     def _leaving(self) -> list[tuple[Pod, int]]:
-        """Pods that were told to go and are still there."""
+        """Pods that were requested to terminate and still exist."""
         rows = sorted(self._room.releasing)
         nodes = [(row, node) for row in rows if (node := self._room.nodes[row]) is not None]
         on = [(pod, row) for row, node in nodes for pod in self._view.pods_on(node.name)]

@@ -1,4 +1,4 @@
-"""The plan of one pass: which waiting pod goes where, and for each that must wait, the sentence that says why."""
+"""The plan of one pass: which waiting pod is placed where, and for each that must wait, the reason."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Nominate:
 
 
 class GroupResult(NamedTuple):
-    """What became of one gang, and what is to be remembered of it. `blocked` says what it waits for, '' if nothing."""
+    """The result for one gang, and what is to be kept of it. `blocked` is what it waits for, '' if nothing."""
 
     group: Key
     phase: PodGroupPhase

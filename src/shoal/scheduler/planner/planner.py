@@ -1,7 +1,7 @@
-"""One plan: who starts where, who gives way, and what everybody else is told.
+"""One plan: which pods start where, which are evicted, and what is reported on all others.
 
-`plan` is the whole story; each step has its own module. It reads the view, tries things in its arrays and takes all of
-them back before it returns: the same view at the same moment gives the same plan, and planning twice changes nothing.
+`plan` is the whole sequence; each step has its own module. It reads the view, tries changes in its arrays and reverts
+all of them before it returns: the same view at the same moment gives the same plan, and planning twice changes nothing.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from shoal.scheduler.planner.results import UNDONE, build_plan
 
 
 def plan(view: ClusterView, now: float, lap: Callable[[str], None] = lambda _: None) -> Plan:
-    """`lap` is told what was done, whenever a part of it is."""
+    """`lap` is called with the name of each stage when it is done."""
     view.workload.refresh()
     mark = view.resources.mark()
     try:
         cycle = CycleState(view, now)
         lap("open")
-        undo_half_bound(cycle)  # 1. gangs of which a part was bound, and the rest never
+        undo_half_bound(cycle)  # 1. gangs of which some pods were bound, and the rest never
         requeue_timed_out(cycle)  # 2. admitted too long without a place
         enqueue(cycle)  # 3. who may create pods
         lap("enqueue")
@@ -36,7 +36,7 @@ def plan(view: ClusterView, now: float, lap: Callable[[str], None] = lambda _: N
         lap("allocate")
         preempt(cycle)  # 7. shrink, evict, for those who deserve it
         lap("preempt")
-        made = build_plan(cycle)  # 8. in words
+        made = build_plan(cycle)  # 8. messages
         lap("close")
         return made
     finally:

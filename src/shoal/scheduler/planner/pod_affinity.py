@@ -37,7 +37,7 @@ class PortUse:
 
 
 class ClosedNodes(NamedTuple):
-    """A rule in words, with `{}` where the nodes are named that it closes, and those nodes."""
+    """A rule as text, with `{}` for the names of the nodes that it closes, and those nodes."""
 
     detail: str
     nodes: Mask
@@ -103,7 +103,7 @@ class AffinityIndex:
                 port.used[row] = 0
 
     def affects(self, pod: Pod) -> bool:
-        """Whether somebody on a node keeps pods like this one away."""
+        """Whether a pod on a node keeps pods like this one away."""
         return any(counts.held and chooses(counts.rule, pod) for counts in self._rules.values())
 
     def allowed(self, pod: Pod, able: Mask) -> Mask:

@@ -1,8 +1,8 @@
-"""Makes room for groups that deserve it: the whole set of victims is played through before one pod is touched.
+"""Frees resources for groups that deserve them: the whole set of victims is simulated before one is evicted.
 
-A search adds steps (`victims`) until the entire minimum of the group would fit, then spares every victim that turns
-out not to be needed. If it does not come to that, nothing happens at all. The group is promised the
-room, so that nobody else takes it while the victims leave.
+A search adds steps (`victims`) until the entire minimum of the group would fit, then spares every victim that turns out
+not to be needed. If it does not succeed, nothing happens at all. The freed resources are promised to the group, so that
+no other takes them while the victims leave.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from shoal.scheduler.planner.preemption_candidates import (
 from shoal.scheduler.planner.snapshot_types import Pod
 
 MOST_STEPS = 2000
-SEARCHED_AGAIN_SECONDS = 10.0  # for those for whom there was no search left, even if nothing happens
+SEARCHED_AGAIN_SECONDS = 10.0  # for groups for which no search was left, even if nothing happens
 SPARED_ONE_BY_ONE = 64
 DOMAINS_TRIED = 8
-SEARCHED_WITHOUT_BUDGETS = 4  # kinds of gangs in one plan: only for the sake of what they are told
+SEARCHED_WITHOUT_BUDGETS = 4  # kinds of gangs in one plan: only for the sake of their messages
 WHY = {
     "reserve": "it was only a guest on nodes kept for",
     "preempt": "lower priority than",
@@ -42,10 +42,10 @@ WHY = {
 
 
 def preempt(cycle: CycleState) -> None:
-    """So many searches in one plan. Half of them go to the head of the line.
+    """So many searches in one plan. Half of them are for the head of the line.
 
-    The rest start somewhere behind it, at a place that the moment decides: whoever stands behind many for whom nothing
-    can be done is not left out for as long as those stay.
+    The rest start somewhere behind it, at a place that the moment decides: a group behind many for which nothing can be
+    done is not left out for as long as those stay.
     """
     searches = PreemptionSearch(cycle)
     line = searches.down(_in_order(cycle), most=cycle.settings.eviction_attempts // 2)
@@ -57,7 +57,7 @@ def preempt(cycle: CycleState) -> None:
 
 
 class PreemptionSearch:
-    """The searches of one plan: who asks for what somebody looked for in vain need not look."""
+    """The searches of one plan: a request equal to one that was searched for in vain is not searched again."""
 
     def __init__(self, cycle: CycleState) -> None:
         self._cycle = cycle
@@ -155,7 +155,7 @@ def _in_order(cycle: CycleState) -> list[Gang]:
     for name, line in cycle.lines.items():
         priorities = cycle.view.accounts[name].priorities
         if not anybody and not cycle.reservations and len(priorities) == 1:
-            continue  # nobody is weaker
+            continue  # no group is weaker
         weakest = min(priorities)
         for gang in line:
             if not anybody and gang.group.priority <= weakest and not cycle.reservations:
@@ -166,7 +166,7 @@ def _in_order(cycle: CycleState) -> list[Gang]:
             if cycle.phase(gang) is PENDING:
                 continue  # not let in yet: it could not start in the room, and its victims would return
             if gang.group.preemptible_guest:
-                continue  # who may be evicted at any time drives nobody out: that would go on for ever
+                continue  # a guest may be evicted at any time and evicts none: that would repeat for ever
             if gang.waiting:
                 found.append(gang)
     return sorted(found, key=cycle.order)

@@ -1,9 +1,9 @@
-"""Whether a search for victims could come to anything: would the gang fit if all gave way who may?
+"""Whether a search for victims could succeed: would the gang fit if all possible victims were evicted?
 
-A search plays victims through one by one and costs milliseconds; on a full cluster hundreds of gangs would like one and
-most would find too little. What everybody may lose in all is the same for all who ask for the same resources, so it is
-added up once in a plan, and a gang is compared with the sum. It is a bound from above: who passes may still
-fail, who does not pass would surely have failed.
+A search simulates victims one by one and costs milliseconds; on a full cluster hundreds of gangs would need one and
+most would find too little. What all pods may lose in total is the same for all groups that request the same resources,
+so it is added up once in a plan, and a gang is compared with the sum. It is an upper bound: a gang that passes may
+still fail, one that does not pass would surely have failed.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ class PreemptionBound:
         self._most: dict[object, int] = {}  # how many pods of a shape would fit then
 
     def reset(self) -> None:
-        """Somebody gave way: there is less to be had, and others may have come to hold too much."""
+        """A victim was chosen: less can be freed now, and other queues may now hold too much."""
         self._freed.clear()
         self._is_weaker.clear()
         self._most.clear()
 
     def within(self, gang: Gang) -> bool:
-        """Whether there would be room with everybody of the same queue gone who is weaker."""
+        """Whether it would fit without all weaker pods of the same queue."""
         eq_class = self._shape(gang)
         if eq_class is None:
             return True
@@ -70,7 +70,7 @@ class PreemptionBound:
         return self._could_hold(gang, eq_class, of)
 
     def _shape(self, gang: Gang) -> EquivalenceClass | None:
-        """The one shape of the gang; None where counting what is free does not tell whether it fits."""
+        """The one equivalence class of the gang; None where counting what is free does not show whether it fits."""
         if self._cycle.view.devices.are_shared or self._cycle.gangs.kind(gang) is None:
             return None
         eq_classes = gang.minimum().eq_classes

@@ -56,9 +56,9 @@ def steps_of_queue(cycle: CycleState, name: str) -> list[EvictionStep]:
 
 
 def _has_just_started(cycle: CycleState, step: EvictionStep) -> bool:
-    """Whether it is a whole gang that fits no share by weight and has not run for long.
+    """Whether it is a whole gang that exceeds its share by weight and has not run for long.
 
-    It could start only because it had waited too long. Evicted at once for those who waited meanwhile, it would wait
+    It could start only because it had waited too long. Evicted at once for groups that have waited since, it would wait
     as long again, and never get any work done.
     """
     if step.rank != WHOLE or not cycle.shares.by_weight:
@@ -72,7 +72,7 @@ def _has_just_started(cycle: CycleState, step: EvictionStep) -> bool:
 
 
 def is_losable(cycle: CycleState, name: str, wanted: Collection[str]) -> bool:
-    """Whether others who want such resources may take anything from the queue as it stands."""
+    """Whether others that want such resources may reclaim anything from the queue in its current state."""
     standing = cycle.shares.standings.get(name)
     return standing is not None and any(cycle.shares.can_lose(name, {r: 1}, wanted) for r in standing.allocated)
 
@@ -107,7 +107,7 @@ def reclaimable_amounts(cycle: CycleState, groups: Iterable[Gang]) -> Amounts:
         is_counted = (whole or least) and not gang.has_unevictable
         if not is_counted or cycle.view.budgets.has_budgets(group.key.namespace):
             gives = held(cycle, _most_to_go(_known_steps(cycle, gang), allowance))
-        else:  # nobody stays, so their sum will do: there may be many
+        else:  # no pod stays, so their sum will do: there may be many
             keeps = {} if whole or least is None else least
             gives = {name: max(amount - keeps.get(name, 0), 0) for name, amount in gang.allocated.items()}
         for name, amount in gives.items():
@@ -126,7 +126,7 @@ def _most_to_go(steps: Sequence[EvictionStep], allowance: BudgetAllowance) -> li
 
 
 def steps_of_guests(cycle: CycleState, gang: Gang) -> list[EvictionStep]:
-    """Groups that use nodes kept for this one, and said they may be evicted at any time."""
+    """Groups that use nodes kept for this one, and allow that they are evicted at any time."""
     nodes = cycle.reservations.get(gang.key, ())
     found = {}
     for node in nodes:
@@ -146,7 +146,7 @@ def _ordered(steps: Iterable[EvictionStep], over: dict[str, tuple[float, ...]]) 
 
 
 def _steps(cycle: CycleState, groups: Iterable[Gang]) -> list[EvictionStep]:
-    # Whoever just got more pods by this plan is left alone: taking the others away would leave those behind. So is a
+    # A group that just got more pods by this plan is left alone: evicting the others would strand those. So is a
     # gang whose PodGroup is not seen here: all its pods would look as if they could be spared.
     able = [m for m in groups if m.placed and m.known and m.group.preemptable and m.key not in cycle.bound]
     if len(able) > GROUPS_LOOKED_INTO:
@@ -163,7 +163,7 @@ def _known_steps(cycle: CycleState, gang: Gang) -> tuple[EvictionStep, ...]:
 
 
 def _rough_rank(cycle: CycleState, gang: Gang) -> tuple[object, ...]:
-    """The order of victims as one pod of each group tells it, where there are too many to look into all of them."""
+    """The order of victims by one pod of each group, where there are too many to examine all of them."""
     group, pod = gang.group, gang.first_sitting()
     is_whole = len(gang.placed) == group.min_member
     return is_whole, group.priority, _lost(cycle, pod) * len(gang.placed), -group.created, group.key
@@ -173,7 +173,7 @@ def _of_group(cycle: CycleState, gang: Gang) -> Iterable[EvictionStep]:
     able = sorted((pod for pod in gang.placed.values() if _is_evictable(cycle, gang, pod)), key=pod_order)
     if not able:
         return
-    broken = not gang.is_whole and gang.group.phase is not COMPLETED  # one role may lack somebody
+    broken = not gang.is_whole and gang.group.phase is not COMPLETED  # one role may lack a pod
     spare = [] if broken else _spare(gang, able)
     for pod in spare:
         rank = SHRINK if gang.group.elastic else SURPLUS

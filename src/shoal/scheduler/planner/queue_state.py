@@ -1,8 +1,8 @@
-"""Opening and closing queues, and what a queue may say of itself: pure rules, asked before anything is stored.
+"""Opening and closing queues, and what a queue may declare: pure rules, applied before anything is stored.
 
-A closed queue takes no new groups and places no pods; what runs in it runs on. Closing a queue closes those below it
-and remembers of each that its parent did it; opening it again opens exactly those. A queue is *Closing* while it still
-has groups. Every refusal says the fact and the way out.
+A closed queue takes no new groups and places no pods; what runs in it continues. Closing a queue closes those below it
+and records for each that its parent did it; opening it again opens exactly those. A queue is *Closing* while it still
+has groups. Every rejection states the fact and the way out.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ DEEPEST = 16
 
 
 class QueueInvalid(ValueError):
-    """The message is for whoever asked."""
+    """The message is for the client that sent the request."""
 
 
 def state(queue: Queue, groups: int) -> str:
@@ -51,7 +51,7 @@ def reopen(queues: Mapping[str, Queue], name: str) -> list[Queue]:
 
 
 def _reopened(queues: Mapping[str, Queue], name: str) -> list[Queue]:
-    """Somebody closed by hand stays closed, and so do all below it."""
+    """A queue closed by hand stays closed, and so do all below it."""
     opened: list[Queue] = []
     for queue in _children(queues, name):
         if queue.closed_by_parent:
@@ -89,7 +89,7 @@ def admit_queue(queues: Mapping[str, Queue], queue: Queue, *, holds_pods: Iterab
 
 
 def admit_alone(queue: Queue) -> None:
-    """What a queue says of itself, whatever others there are."""
+    """Check what a queue declares by itself, whatever others there are."""
     if queue.parent == queue.name != ROOT:
         raise _below_itself(queue)
     for resource in sorted({*queue.guarantee, *queue.deserved, *queue.capability}):

@@ -1,9 +1,9 @@
-"""Nobody starves: the first group of a queue that waited too long gets nodes of its own to wait for.
+"""Prevents starvation: the first group of a queue that waited too long gets nodes of its own to wait for.
 
-The nodes are chosen once, those nearest to being free first, and only if the whole group would really start there with
-the others gone: that is played through, rules about neighbours included. Until the group starts, others may use
-the nodes only as guests, that is if their owner lets them be evicted at any time, or if they are known to end before
-the group could start. Whoever has waited longest chooses first.
+The nodes are chosen once, those nearest to being free first, and only if the whole group would really start there
+without the others: that is simulated, rules about neighbours included. Until the group starts, others may use the nodes
+only as guests, that is if their owner allows their eviction at any time, or if they are known to end before the group
+could start. The group that has waited longest chooses first.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def apply_reservations(cycle: CycleState) -> None:
 
 
 def _is_open(cycle: CycleState, gang: Gang, node: str) -> bool:
-    """Whether the node is still there and could take somebody of the group."""
+    """Whether the node still exists and could take a pod of the group."""
     row = cycle.resources.rows.get(node)
     eq_classes = cycle.gangs.eq_classes(gang.minimum().pods)
     return row is not None and any(eq_class.sync().eligible[row] for eq_class in eq_classes)
@@ -92,7 +92,7 @@ def _able(cycle: CycleState, line: Iterable[Gang]) -> Iterator[Gang]:
 
 
 def _drop_futile(cycle: CycleState) -> None:
-    """A group that cannot start on its nodes although nobody else is there any more keeps them in vain."""
+    """A group that cannot start on its nodes although no other pod is left there keeps them in vain."""
     for key, nodes in list(cycle.reservations.items()):
         still = cycle.blocked.get(key)
         if still is None or still.obstacle != "capacity":
@@ -149,7 +149,7 @@ def _choose(cycle: CycleState, gang: Gang) -> tuple[str, ...]:
 
 
 def _tried(cycle: CycleState, gang: Gang, eq_classes: list[tuple[EquivalenceClass, int]], taken: Mask) -> list[int]:
-    """Rows on which the group would start with everybody gone who ever goes; more are tried where few do not do."""
+    """Rows on which the group would start without all pods that ever leave; more are tried where few do not suffice."""
     rows = _rows(cycle, eq_classes, taken)
     if rows is None:
         return []
@@ -205,7 +205,7 @@ def _rows(cycle: CycleState, eq_classes: list[tuple[EquivalenceClass, int]], tak
 
 
 def _nearest_to_free(cycle: CycleState, eq_class: EquivalenceClass) -> Ints:
-    """All rows, those first that have to lose the smallest part of what they could hold."""
+    """All rows, those first that have to lose the smallest share of what they could hold."""
     slots = most_when_empty(eq_class)
     missing = slots - np.minimum(eq_class.slots, slots)
     return np.lexsort((cycle.resources.rank, missing / np.maximum(slots, 1), slots == 0))

@@ -1,7 +1,7 @@
-"""Words turned into numbers once: resource names into columns, node labels into codes.
+"""Strings turned into numbers once: resource names into columns, node labels into codes.
 
-Everything a plan compares over thousands of nodes is an array; the strings stay here. A request seen before is the
-same `Vector` again, so a running pod costs a dictionary look-up and not a parse.
+Everything a plan compares over thousands of nodes is an array; the strings stay here. A request seen before is the same
+`Vector` again, so a running pod costs a dictionary look-up and not a parse.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Vector:
 
 
 class RequestTally:
-    """What many pods request together: how many there are of each request, and the amounts once somebody asks."""
+    """What many pods request together: how many there are of each request, and the amounts on demand."""
 
     __slots__ = ("_amounts", "_counts")
 
@@ -84,7 +84,7 @@ class Resources:
     def __init__(self) -> None:
         self.index: dict[str, int] = {}
         self._vectors: dict[tuple[tuple[str, int], ...], Vector] = {}
-        self._by_pairs: dict[tuple[tuple[str, int, int], ...], Vector] = {}  # the same in whatever order it is said
+        self._by_pairs: dict[tuple[tuple[str, int, int], ...], Vector] = {}  # the same in whatever order it is given
 
     def column(self, name: str) -> int:
         return self.index.setdefault(name, len(self.index))

@@ -1,4 +1,4 @@
-"""Turns what a cycle decided into the plan: binds, evictions, each group's phase and its sentence."""
+"""Turns what a cycle decided into the plan: binds, evictions, each group's phase and its message."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def _group_result(cycle: CycleState, gang: Gang, explainer: Diagnoser) -> GroupR
 def _waiting_result(
     gang: Gang, record: GroupRecord | PodGroup, still: BlockReason, explainer: Diagnoser
 ) -> GroupResult:
-    """The verdict on most groups of a full cluster: nobody of it has a node yet, and nobody gets one."""
+    """The result for most groups of a full cluster: no pod of it has a node yet, and none gets one."""
     group, phase = gang.group, record.phase
     message, too_large = explainer.diagnose(gang, still)
     return GroupResult(
@@ -208,10 +208,11 @@ def _warnings(cycle: CycleState) -> list[str]:
 
 
 def pod_waits(plan: Plan, view: ClusterView) -> tuple[Wait, ...]:
-    """What to tell the waiting pods of gangs, where it is theirs to know.
+    """The waits to report on pods of gangs, where they concern the pod.
 
     Only pods that more capacity would help are called Unschedulable, so that an autoscaler adds nodes for those and no
-    others. Called before `assume`; it is not part of the plan because a plan is made more often than it is told.
+    others. Called before `assume`; it is not included in the plan because a plan is made more often than it is
+    reported.
     """
     binds: set[Key] = {bind.pod for bind in plan.binds}
     found: list[Wait] = []

@@ -34,9 +34,9 @@ Floats = npt.NDArray[np.float64]
 
 
 class Score(Protocol):
-    """The worth of each of these rows, given what is free there, for the last of so many pods placed on it.
+    """The score of each of these rows, given what is free there, for the last of so many pods placed on it.
 
-    What is free is told for the columns of the shape only, in their order.
+    What is free is given for the columns of the equivalence class only, in their order.
     """
 
     def __call__(self, free: Ints, rows: Rows, *, pods: int = 1) -> Ints: ...

@@ -44,7 +44,7 @@ class SpreadConstraint:
 
 
 class PodState(StrEnum):
-    """Where a pod stands between its creation and its end, as far as placing goes."""
+    """The state of a pod between its creation and its end, as far as placement is concerned."""
 
     PENDING = "Pending"
     BOUND = "Bound"
@@ -79,10 +79,10 @@ class Pod:
     since: float = 0.0  # bound or started, in seconds
     checkpoint: float | None = None  # the last one known, in seconds
     gated: bool = False
-    blocked: str = ""  # what no node can cure, in words: "the claim data does not exist"
+    blocked: str = ""  # what no node can cure, as text: "the claim data does not exist"
     generation: int = 0  # of the job that made it
     evicted_by_controller: bool = False  # the controller of its job has announced that it deletes the pod
-    preemptable: bool | None = None  # as its owner says; None: not said
+    preemptable: bool | None = None  # as its owner sets it; None: not set
     recreated: bool = True  # its controller creates another pod when it is deleted
     never_preempts: bool = False
     protected: bool = False  # the server would not let it go a moment ago
@@ -109,7 +109,7 @@ class Pod:
 
     @property
     def stays(self) -> bool:
-        """Never evicted as it stands, for no other pod."""
+        """Never evicted in its current state, for no other pod."""
         return self.preemptable is False or self.protected or self.is_critical
 
 

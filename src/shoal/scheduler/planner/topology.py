@@ -18,7 +18,7 @@ from shoal.scheduler.planner.resource_vectors import Codes, Ints, Mask
 
 @dataclass(frozen=True, slots=True)
 class Tier:
-    """`domain[row]` is an index into `names`, whose first entry, '', stands for no domain."""
+    """`domain[row]` is an index into `names`, whose first entry, '', means no domain."""
 
     label: str
     domain: Codes
@@ -37,7 +37,7 @@ class Tier:
 
 
 class Topology:
-    """Made anew when nodes or HyperNodes change; asked often in between."""
+    """Rebuilt when nodes or HyperNodes change; read often in between."""
 
     def __init__(self, resources: NodeResources, labels: tuple[str, ...]) -> None:
         self._room = resources
@@ -69,7 +69,7 @@ class Topology:
         return max(found, default=0)
 
     def widest(self, closeness: TopologyConstraint | None) -> Tier | None:
-        """The tier of which one domain must hold the whole gang; None where no tier says so."""
+        """The tier of which one domain must hold the whole gang; None where no tier is required."""
         if closeness is None or not closeness.hard:
             return None
         reach = self.reach(closeness)

@@ -1,5 +1,6 @@
-"""Which volume would do for a claim, and from where a volume can be reached. Asked by whoever gives volumes to claims,
-and by the scheduler, where a claim waits for its first pod.
+"""Which volume would do for a claim, and from where a volume can be reached.
+
+Used by the controller that binds volumes to claims, and by the scheduler, where a claim waits for its first pod.
 """
 
 from __future__ import annotations

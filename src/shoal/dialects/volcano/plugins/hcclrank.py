@@ -12,7 +12,7 @@ RANK = "hccl/rankIndex"
 
 
 def dress(pod: Obj, place: PluginPod, flags: dict[str, Any]) -> None:
-    """A RANK the user or another plugin gave counts; it stands last among the plugins for that."""
+    """A RANK set by the user or another plugin wins; this plugin runs last for that reason."""
     given = [env for each in containers(pod, init=False) for env in each.get("env") or () if env.get("name") == "RANK"]
     if given and given[-1].get("value"):
         rank = given[-1]["value"]

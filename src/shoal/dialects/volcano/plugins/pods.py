@@ -1,5 +1,7 @@
-"""What plugins are told about the pod they dress, and the small changes they all make. Pods are changed in place:
-whoever dresses one has made it for that."""
+"""What plugins receive about the pod they change, and the small changes they all make.
+
+Pods are changed in place: the caller has created each of them for that.
+"""
 
 from __future__ import annotations
 
@@ -68,7 +70,7 @@ def open_port(pod: Obj, name: str, port: int) -> None:
 
 
 class InvalidFlag(ValueError):
-    """An argument of a plugin that it does not take; the message says what would be right."""
+    """An argument of a plugin that it does not accept; the message describes what would be valid."""
 
 
 def flags(plugin: str, arguments: Sequence[str] | None, known: Mapping[str, Any]) -> dict[str, Any]:

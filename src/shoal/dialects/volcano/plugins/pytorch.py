@@ -38,7 +38,7 @@ def dress(pod: Obj, place: PluginPod, flags: dict[str, Any]) -> None:
 
 
 def _wait_container(address: str, flags: dict[str, Any]) -> Obj:
-    """Knocks at the master's door until somebody opens, as often as there are seconds to wait."""
+    """Probe the master's port until it is open, as often as there are seconds to wait."""
     knock = f"nc -z -w 1 {address} {flags['port']}"
     script = f"for try in $(seq {flags['wait-master-timeout']}); do {knock} && exit 0; sleep 1; done; exit 1"
     return {"name": "wait-for-master", "image": flags["wait-master-image"], "command": ["sh", "-c", script]}

@@ -29,7 +29,7 @@ def secret_name(job: str) -> str:
 
 def dress(pod: Obj, place: PluginPod, flags: dict[str, Any]) -> None:
     name, folder = secret_name(place.scene.job), flags["ssh-key-file-path"].rstrip("/")
-    mode = 0o600 if folder == ROOTS else 0o644  # somebody else than root could not read their own key
+    mode = 0o600 if folder == ROOTS else 0o644  # users other than root could not read their own key
     items = [{"key": file, "path": f".ssh/{file}"} for file in _FILES]
     volume = {"name": name, "secret": {"secretName": name, "items": items, "defaultMode": mode}}
     mount(pod, volume, [{"name": name, "mountPath": f"{folder}/{file}", "subPath": f".ssh/{file}"} for file in _FILES])
@@ -47,7 +47,7 @@ def secret(scene: PluginJob, flags: dict[str, Any], *, is_new: bool) -> Obj:
 
 
 def config(scene: PluginJob, port: int) -> str:
-    """A block per pod: nobody knows these hosts yet, so nobody asks who they are."""
+    """A block per pod: the keys of these hosts are not known yet, so they are not checked."""
     lines = ["StrictHostKeyChecking no", "UserKnownHostsFile /dev/null"]
     for task in scene.spec.tasks:
         for host in scene.hosts(task):

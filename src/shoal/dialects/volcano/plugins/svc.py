@@ -51,7 +51,7 @@ def keys(scene: PluginJob) -> list[str]:
 
 
 def variables(scene: PluginJob) -> dict[str, str]:
-    """VC_<TASK>_HOSTS and VC_<TASK>_NUM of every task; without the lists nobody could start a process with."""
+    """VC_<TASK>_HOSTS and VC_<TASK>_NUM of every task; without lists too long to start a process with."""
     found: dict[str, str] = {}
     for task in scene.spec.tasks:
         hosts, word = scene.hosts(task), names.variable(task.name)
@@ -62,7 +62,7 @@ def variables(scene: PluginJob) -> dict[str, str]:
 
 
 def fits_a_variable(scene: PluginJob, task: TaskSpec) -> bool:
-    """Whether the hosts of a task, with commas between them, can be handed to a process; the longest stands for all."""
+    """Whether the hosts of a task, comma-separated, can be passed to a process; computed from the longest."""
     longest = names.pod_name(scene.job, task.name, max(task.replicas - 1, 0))
     subdomain = (task.template.get("spec") or {}).get("subdomain") or scene.job
     return (len(longest) + len(subdomain) + 2) * task.replicas <= LONGEST_VARIABLE
@@ -75,7 +75,7 @@ def config(scene: PluginJob) -> Obj:
 
 
 def service(scene: PluginJob, flags: dict[str, Any]) -> Obj:
-    """Headless: a name per pod. Kubernetes wants a port of every Service; nobody listens there."""
+    """Headless: a name per pod. Kubernetes requires a port of every Service; no process listens there."""
     return {
         "spec": {
             "clusterIP": "None",

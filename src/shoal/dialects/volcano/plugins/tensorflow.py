@@ -21,7 +21,7 @@ ROLES = ("ps", "worker", "chief", "evaluator")
 def dress(pod: Obj, place: PluginPod, flags: dict[str, Any]) -> None:
     tasks = place.scene.spec.tasks
     if len(tasks) == 1 and tasks[0].replicas == 1:
-        return  # nobody to speak with
+        return  # no peers to connect to
     role_of = {flags[role]: role for role in ROLES}
     cluster: dict[str, list[str]] = {}
     for task in tasks:
