@@ -130,6 +130,16 @@ def test_a_new_object_may_not_bring_a_version(space: Space) -> None:
     assert refused["message"] == "resourceVersion should not be set on objects to be created"
 
 
+@pytest.mark.parametrize("version", ["", "0", "00", "-1", "latest", str(1 << 64)])
+def test_what_is_no_stored_version_is_ignored(space: Space, version: str) -> None:
+    made = space.post("configmaps", config_map("a", resourceVersion=version)).ok()["metadata"]["resourceVersion"]
+    assert made != version
+
+
+def test_a_dry_run_compares_no_version(space: Space) -> None:
+    assert space.post("configmaps", config_map("a", resourceVersion="7"), dryRun="All").status == 201
+
+
 def test_the_server_alone_decides_uid_and_times(space: Space) -> None:
     past = "2001-01-01T00:00:00Z"
     body = config_map("a", uid="mine", creationTimestamp=past, deletionTimestamp=past, selfLink="/x")

@@ -55,7 +55,7 @@ class Writer:
         meta = decoded.obj["metadata"]
         for name in _SYSTEM_FIELDS:
             meta.pop(name, None)
-        if meta.get("resourceVersion"):
+        if _is_stored_version(meta.pop("resourceVersion", None)) and not options.dry_run:
             raise bad_request("resourceVersion should not be set on objects to be created")
         meta.pop("managedFields", None)
         written = self.add(resource, namespace, decoded.obj, options, tracked=False)
@@ -306,6 +306,13 @@ class Writer:
         if not options.dry_run:
             self._core.remove(resource, key)
         return resource.from_storage(final)
+
+
+def _is_stored_version(version: str | None) -> bool:
+    """Whether a real server would take it for the version of a stored object: it ignores "0" and what is no number,
+    and compares versions when it stores, which a dry run does not."""
+    digits = (version or "").lstrip("0")
+    return digits.isascii() and digits.isdecimal() and len(digits) <= 20 and int(digits) < 1 << 64
 
 
 def _touches_content(new: Obj, old: Obj) -> bool:
