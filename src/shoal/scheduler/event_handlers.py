@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 from shoal.cluster.clock import Clock
 from shoal.cluster.informer import Change
 from shoal.kube.kinds import POD
-from shoal.kube.objects import Key, Obj, is_terminating, key_of, uid_of
+from shoal.kube.objects import Key, Obj, is_terminating, key_of, labels_of, uid_of
 from shoal.logs import Logger
 from shoal.scheduler.gang_tracker import GangTracker
-from shoal.scheduler.planner.from_objects import group_from, pod_from, queue_from, state_of
+from shoal.scheduler.planner.from_objects import affinity_terms, group_from, pod_from, queue_from, state_of
 from shoal.scheduler.planner.gang_types import PodGroup, PodGroupPhase, Queue
 from shoal.scheduler.planner.plan_types import Bind, Plan
 from shoal.scheduler.planner.snapshot_types import Pod, PodState, node_from
@@ -72,6 +72,8 @@ class CacheUpdater:
         self._groups: dict[Key, Obj] = {}  # where another scheduler admits those that none of our pods names
         self._named: set[Key] = set()  # by our pods
         self._classes: dict[str, Obj] = {}
+        self._namespace_labels: dict[str, Mapping[str, str]] = {}
+        self._selects_namespaces: set[Key] = set()  # pods with a rule about namespaces with certain labels
         self._binding: dict[Key, Assumed] = {}
         self._starting = GangTracker(view, on_started)
         self._leaving: dict[Key, str] = {}  # uids of pods that are being evicted, or asked to go
@@ -141,6 +143,22 @@ class CacheUpdater:
         name = (group.get("spec") or {}).get("priorityClassName")
         found = self._classes.get(name or "") or next((c for c in self._classes.values() if c.get("globalDefault")), {})
         return int(found.get("value") or 0)
+
+    def namespace_changed(self, change: Change, pods: Mapping[Key, Obj]) -> None:
+        """A namespace may get the labels that a rule of a pod selects after the pod was read."""
+        name = change.key.name
+        before = self._namespace_labels.pop(name, None)
+        labels = labels_of(change.new) if change.new is not None else None
+        if labels is not None:
+            self._namespace_labels[name] = labels
+        if before == labels:
+            return
+        for key in sorted(self._selects_namespaces & self.view.pods.keys() & pods.keys()):
+            pod = self.view.pods[key]
+            together, apart = affinity_terms(pods[key], self._namespace_labels)
+            if uid_of(pods[key]) == pod.uid and (together, apart) != (pod.together, pod.apart):
+                self.view.set_pod(replace(pod, together=together, apart=apart))
+                self._on_news()
 
     # Groups
 
@@ -305,10 +323,12 @@ class CacheUpdater:
     def _read_pod(self, obj: Obj) -> Pod:
         changes: dict[str, Any] = {}
         try:
-            pod = pod_from(obj)
+            pod = pod_from(obj, self._namespace_labels)
         except UNREADABLE as wrong:
             log.warning("pod cannot be read", pod=str(key_of(obj)), error=str(wrong))
             pod = replace(pod_from(_minimal_pod(obj)), blocked=f"this pod cannot be read: {wrong}")
+        if any(term.namespace_selector.requirements for term in (*pod.together, *pod.apart)):
+            self._selects_namespaces.add(pod.key)
         if pod.group is None and (implicit := self._scope.implicit_group(obj)) is not None:
             changes["group"] = implicit
         if any(amount > MAX_AMOUNT or amount < 0 for amount in pod.requests.values()):
@@ -349,6 +369,7 @@ class CacheUpdater:
         self._binding.pop(pod.key, None)
         self._leaving.pop(pod.key, None)
         self._kept.pop(pod.key, None)
+        self._selects_namespaces.discard(pod.key)
         self.view.budgets.release(pod.key)
         self.claims.remove_pod(pod.key)
         self._on_queue(self.view.gang_of(pod).group.queue)

@@ -54,6 +54,7 @@ def scheduler_rights(group: Kind, queue: Kind, *, hypernodes: bool = True) -> li
     told = f"{group.plural}/status" if "status" in group.subresources else group.plural
     rights = [
         *(right for kind in seen for right in permissions_on(kind, INFORMER_VERBS, "to know what there is room for")),
+        *permissions_on(NAMESPACE, INFORMER_VERBS, "to know which namespaces a pod's affinity selects"),
         *(
             right
             for kind in kept

@@ -26,6 +26,7 @@ from shoal.cluster.informer import Change, EventHandler, Informer, strip_managed
 from shoal.controller_runtime.runnables import subscribe_all
 from shoal.kube.conditions import is_true
 from shoal.kube.kinds import (
+    NAMESPACE,
     NODE,
     PERSISTENT_VOLUME,
     PERSISTENT_VOLUME_CLAIM,
@@ -111,6 +112,7 @@ class Scheduler:
             "claims": Informer(cluster, PERSISTENT_VOLUME_CLAIM, trim=strip_managed_fields, clock=clock),
             "volumes": Informer(cluster, PERSISTENT_VOLUME, trim=strip_managed_fields, clock=clock),
             "storage": Informer(cluster, STORAGE_CLASS, trim=strip_managed_fields, clock=clock),
+            "namespaces": Informer(cluster, NAMESPACE, trim=strip_managed_fields, clock=clock),
             "budgets": Informer(cluster, POD_DISRUPTION_BUDGET, trim=strip_managed_fields, clock=clock),
         }
         if scope.gangs:
@@ -217,6 +219,7 @@ class Scheduler:
     def _subscriptions(self) -> Iterable[tuple[Informer, EventHandler]]:
         """In the order in which existing objects are delivered: a pod follows its claims, node and group."""
         cache_updater, copies = self._feed, self._copies
+        yield copies["namespaces"], lambda change: cache_updater.namespace_changed(change, self._pods.objects)
         for name in ("storage", "volumes", "claims"):
             yield copies[name], cache_updater.claim_changed
             yield copies[name], self._carrier.fastener.changed

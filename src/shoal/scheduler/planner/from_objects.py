@@ -7,12 +7,13 @@ a claim, the nodes a HyperNode's pattern means) is passed in by the component th
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from shoal.kube.objects import Key, Obj, key_of, labels_of, name_of, uid_of
 from shoal.kube.owners import controller_of
 from shoal.kube.quantity_format import Amounts, amounts, requests_of
-from shoal.kube.selectors import from_label_selector
+from shoal.kube.selectors import NOTHING, LabelSelector, from_label_selector
 from shoal.kube.times import parse
 from shoal.scheduler.api.pod_groups import ELASTIC, GROUP_NAME, QUEUE_ANNOTATION
 from shoal.scheduler.planner.gang_types import (
@@ -39,7 +40,10 @@ OF_PODS = ("cpu", "memory", "ephemeral-storage", PODS)  # besides those with a s
 UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
-def pod_from(obj: Obj) -> Pod:
+NamespaceLabels = Mapping[str, Mapping[str, str]]  # by name
+
+
+def pod_from(obj: Obj, namespaces: NamespaceLabels = MappingProxyType({})) -> Pod:
     """A pod with everything a plan needs of it, in whatever phase it is."""
     spec, notes, labels = obj.get("spec") or {}, _annotations(obj), labels_of(obj)
     group = notes.get(GROUP_NAME)
@@ -47,6 +51,7 @@ def pod_from(obj: Obj) -> Pod:
     affinity = spec.get("affinity") or {}
     key = key_of(obj)
     preemptable = notes.get(PREEMPTABLE) or labels.get(PREEMPTABLE)
+    together, apart = affinity_terms(obj, namespaces)
     return Pod(
         key=key,
         uid=uid_of(obj),
@@ -71,8 +76,8 @@ def pod_from(obj: Obj) -> Pod:
         never_preempts=spec.get("preemptionPolicy") == "Never",
         preferred_nodes=_preferred_nodes(affinity),
         ports=frozenset(_ports(spec)),
-        together=_affinity_terms(obj, affinity.get("podAffinity")),
-        apart=_affinity_terms(obj, affinity.get("podAntiAffinity")),
+        together=together,
+        apart=apart,
         spreads=_spreads(obj, spec),
     )
 
@@ -230,17 +235,36 @@ def _ports(spec: Mapping[str, Any]) -> list[str]:
     return [f"{port.get('protocol') or 'TCP'}/{port['hostPort']}" for port in ports if port.get("hostPort")]
 
 
-def _affinity_terms(obj: Obj, affinity: Mapping[str, Any] | None) -> tuple[AffinityTerm, ...]:
-    terms = (affinity or {}).get("requiredDuringSchedulingIgnoredDuringExecution") or ()
-    own = key_of(obj).namespace
-    return tuple(
-        AffinityTerm(
-            from_label_selector(term.get("labelSelector")),
-            term.get("topologyKey") or "",
-            frozenset(term.get("namespaces") or (own,)),
+def affinity_terms(obj: Obj, namespaces: NamespaceLabels) -> tuple[tuple[AffinityTerm, ...], tuple[AffinityTerm, ...]]:
+    """The pod's required affinity and anti-affinity."""
+    affinity, own = (obj.get("spec") or {}).get("affinity") or {}, key_of(obj).namespace
+    together, apart = (
+        tuple(
+            _affinity_term(term, own, namespaces)
+            for term in (affinity.get(name) or {}).get("requiredDuringSchedulingIgnoredDuringExecution") or ()
         )
-        for term in terms
+        for name in ("podAffinity", "podAntiAffinity")
     )
+    return together, apart
+
+
+def _affinity_term(term: Mapping[str, Any], own: str, namespaces: NamespaceLabels) -> AffinityTerm:
+    """About the pod's `own` namespace where the term states neither names nor a selector."""
+    by_labels, named = from_label_selector(term.get("namespaceSelector")), term.get("namespaces") or ()
+    return AffinityTerm(
+        from_label_selector(term.get("labelSelector")),
+        term.get("topologyKey") or "",
+        frozenset(named or ((own,) if by_labels == NOTHING else ())),
+        by_labels,
+        _selected(by_labels, namespaces),
+    )
+
+
+def _selected(by_labels: LabelSelector, namespaces: NamespaceLabels) -> frozenset[str]:
+    """Nothing of a selector that chooses all: it needs no update for each new namespace."""
+    if not by_labels.requirements:
+        return frozenset()
+    return frozenset(name for name, labels in namespaces.items() if by_labels.matches(labels))
 
 
 def _spreads(obj: Obj, spec: Mapping[str, Any]) -> tuple[SpreadConstraint, ...]:

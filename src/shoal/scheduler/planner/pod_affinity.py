@@ -215,10 +215,15 @@ def _port(port: str) -> str:
 def _chosen(rule: AffinityTerm, pod: Pod) -> str:
     """`pod with app=web`, and of which namespaces where those are others."""
     chosen = f"pod with {rule.selector}" if rule.selector.requirements else "pod"
-    where = "" if rule.namespaces == {pod.key.namespace} else f" of namespace {' or '.join(sorted(rule.namespaces))}"
-    return f"{chosen}{where}"
+    if rule.is_everywhere:
+        return f"{chosen} of any namespace"
+    by_labels = [f"a namespace with {rule.namespace_selector}"] if rule.namespace_selector.requirements else []
+    if not by_labels and rule.namespaces == {pod.key.namespace}:
+        return chosen
+    named = [f"namespace {' or '.join(sorted(rule.namespaces))}"] if rule.namespaces else []
+    return f"{chosen} of {' or '.join(named + by_labels)}"
 
 
 def chooses(rule: AffinityTerm, pod: Pod) -> bool:
     """Whether the rule is about the pod."""
-    return pod.key.namespace in rule.namespaces and rule.selector.matches(pod.labels)
+    return rule.covers(pod.key.namespace) and rule.selector.matches(pod.labels)

@@ -10,7 +10,7 @@ from typing import Any
 from shoal.kube.conditions import is_true
 from shoal.kube.objects import Key, Obj, labels_of, name_of
 from shoal.kube.quantity_format import amounts
-from shoal.kube.selectors import LabelSelector
+from shoal.kube.selectors import EVERYTHING, NOTHING, LabelSelector
 
 FINISHED = ("Succeeded", "Failed")
 CRITICAL_PRIORITY = 2_000_000_000  # the two classes of the system start here
@@ -32,7 +32,16 @@ class AffinityTerm:
 
     selector: LabelSelector
     topology_key: str
-    namespaces: frozenset[str]
+    namespaces: frozenset[str]  # by name
+    namespace_selector: LabelSelector = field(default=NOTHING, hash=False)  # others, by their labels
+    selected: frozenset[str] = frozenset()  # the namespaces that have such labels now
+
+    @property
+    def is_everywhere(self) -> bool:
+        return self.namespace_selector == EVERYTHING
+
+    def covers(self, namespace: str) -> bool:
+        return namespace in self.namespaces or namespace in self.selected or self.is_everywhere
 
 
 @dataclass(frozen=True, slots=True)
