@@ -7,9 +7,17 @@ from datetime import UTC, datetime
 
 import pytest
 
-from shoal.cli.feasibility import FitResult, Unschedulable, find_unschedulable, fit_of_group, fit_of_pod
+from shoal.cli.feasibility import (
+    FitResult,
+    MissingObject,
+    Unschedulable,
+    find_unschedulable,
+    fit_of_group,
+    fit_of_pod,
+)
 from shoal.engine import Intent, JobState, RoleState, Run, Stage, Stamps, TaskState
-from shoal.kube.objects import Obj
+from shoal.kube.kinds import CONFIG_MAP, PERSISTENT_VOLUME_CLAIM, SECRET
+from shoal.kube.objects import Key, Obj
 
 BEGUN = Stamps(started=datetime(2030, 1, 1, tzinfo=UTC))
 PLACED, WAITS = FitResult("a-0", is_placed=True), FitResult("a-0")
@@ -75,6 +83,41 @@ SHOWN: dict[str, tuple[Obj, FitResult | None]] = {
         FitResult(PODS),
     ),
 }
+
+
+def without(message: str, reason: str = "CreateContainerConfigError") -> Obj:
+    pod = waiting(nodeName="n")
+    pod["metadata"] = {"namespace": "team"}
+    pod["status"]["containerStatuses"] = [{"state": {"waiting": {"reason": reason, "message": message}}}]
+    return pod
+
+
+def no_claim(message: str) -> Obj:
+    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
+    return waiting(condition) | {"metadata": {"namespace": "team"}}
+
+
+SETTINGS = MissingObject(CONFIG_MAP, Key("team", "settings"))
+MISSING: dict[str, tuple[Obj, FitResult]] = {
+    "a ConfigMap": (without('configmap "settings" not found'), FitResult(PODS, missing=(SETTINGS,))),
+    "a Secret in a volume": (
+        without('secret "keys" not found', "ContainerCreating"),
+        FitResult(PODS, missing=(MissingObject(SECRET, Key("team", "keys")),)),
+    ),
+    "a claim": (
+        no_claim("waiting: the claim data does not exist; create it, or take it out of the pod"),
+        FitResult(PODS, missing=(MissingObject(PERSISTENT_VOLUME_CLAIM, Key("team", "data")),)),
+    ),
+    "a volume that is being made": (no_claim("waiting: the claim data has no volume yet"), FitResult(PODS)),
+    "a key": (without("couldn't find key a in ConfigMap team/settings"), FitResult(PODS, is_placed=True)),
+    "another kind": (without('serviceaccount "x" not found'), FitResult(PODS, is_placed=True)),
+}
+
+
+@pytest.mark.parametrize("case", MISSING)
+def test_which_objects_a_pod_waits_for(case: str) -> None:
+    pod, expected = MISSING[case]
+    assert fit_of_pod(pod, PODS) == expected
 
 
 @pytest.mark.parametrize("case", SHOWN)

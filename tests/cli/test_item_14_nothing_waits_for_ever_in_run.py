@@ -88,6 +88,82 @@ async def test_a_job_that_can_only_wait_ends_with_the_reason(tmp_path: Path, obj
     assert (ended.code, reason in ended.err) == (1, True), ended.err
 
 
+def settings_from(**of_reference: Any) -> Obj:
+    return {"envFrom": [{"configMapRef": {"name": "settings", **of_reference}}]}
+
+
+def mounting(job: Obj, **volume: Any) -> Obj:
+    """The job with a volume that its first container mounts."""
+    pod = job["spec"].get("template") or job["spec"]["tasks"][0]["template"]
+    pod["spec"]["volumes"] = [{"name": "v", **volume}]
+    pod["spec"]["containers"][0]["volumeMounts"] = [{"name": "v", "mountPath": "/v"}]
+    return job
+
+
+def claiming(job: Obj) -> Obj:
+    return mounting(job, persistentVolumeClaim={"claimName": "data"})
+
+
+def gang_with_a_claim() -> Obj:
+    """The other task waits for the one that lacks its claim."""
+    job = vcjob("x", task("first", fate=runs()), task("second", fate=runs()), minAvailable=2)
+    return claiming(job)
+
+
+def job_with_a_claim_of_others() -> Obj:
+    return vcjob("x", task(fate=runs()), volumes=[{"mountPath": "/v", "volumeClaimName": "data"}])
+
+
+ABSENT: dict[str, tuple[Obj, str]] = {
+    "a ConfigMap": (framework(role("worker", 2), **RUNS, **settings_from()), "ConfigMap settings"),
+    "a Secret in a volume": (mounting(batch_job(), secret={"secretName": "keys"}), "Secret keys"),
+    "a claim": (claiming(batch_job()), "PersistentVolumeClaim data"),
+    "a claim of one task of a gang": (gang_with_a_claim(), "PersistentVolumeClaim data"),
+    "a claim of a whole Volcano Job": (job_with_a_claim_of_others(), "PersistentVolumeClaim data"),
+}
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize(("job", "what"), ABSENT.values(), ids=list(ABSENT))
+async def test_a_job_ends_that_waits_for_an_object_nobody_creates(tmp_path: Path, job: Obj, what: str) -> None:
+    file = tmp_path / "job.yaml"
+    file.write_text(yaml.safe_dump_all([job]))
+    ended = await shoal("run", "--plain", str(file))
+    reason = f" x can never start here, and is stopped: {what} does not exist in namespace default; add it to the files"
+    assert (ended.code, reason in ended.err) == (1, True), ended.err
+
+
+@pytest.mark.processes
+async def test_objects_of_the_files_may_follow_the_job(tmp_path: Path) -> None:
+    settings = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"}, "data": {"A": "1"}}
+    job = framework(role("worker", 1), command=["sh", "-c", "test $A = 1"], **settings_from())
+    file = tmp_path / "job.yaml"
+    file.write_text(yaml.safe_dump_all([job, settings]))
+    ended = await shoal("run", "--plain", str(file))
+    assert ended.code == 0, ended.err
+
+
+@pytest.mark.processes
+async def test_an_optional_reference_holds_nothing_up(tmp_path: Path) -> None:
+    job = framework(role("worker", 1), command=["true"], **settings_from(optional=True))
+    file = tmp_path / "job.yaml"
+    file.write_text(yaml.safe_dump(job))
+    ended = await shoal("run", "--plain", str(file))
+    assert ended.code == 0, ended.err
+
+
+@pytest.mark.processes
+async def test_a_job_goes_on_while_a_task_of_it_runs(tmp_path: Path) -> None:
+    """The end of the first task is the end of the job."""
+    job = framework(role("first", 1, ok=1), role("second", 1), command=["sleep", "5"])
+    job["spec"]["taskRoles"][1]["task"]["pod"]["spec"]["containers"][0] |= settings_from()
+    file = tmp_path / "job.yaml"
+    file.write_text(yaml.safe_dump(job))
+    ended = await shoal("run", "--plain", str(file))
+    reason = "goes on, but second-0 can never start here: ConfigMap settings does not exist"
+    assert (ended.code, reason in ended.err) == (0, True), ended.err
+
+
 @pytest.mark.processes
 async def test_a_replica_set_without_pods_does_not_fail_the_job_beside_it(tmp_path: Path) -> None:
     template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "x", **RUNS}]}}

@@ -6,16 +6,32 @@ is done about it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import re
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from shoal.engine import JobState
 from shoal.kube.conditions import condition_of, group_too_large_message, too_large_message
-from shoal.kube.objects import Obj
+from shoal.kube.kinds import CONFIG_MAP, PERSISTENT_VOLUME_CLAIM, SECRET, Kind
+from shoal.kube.objects import Key, Obj, namespace_of
 
 _ENDED = ("Succeeded", "Failed")
 _QUEUE_CLOSED = "QueueClosed"
 _NO_COMMAND = "ImageNotConfigured"
+# What the node and the scheduler report of an object that a pod refers to; nothing of an optional reference.
+_KINDS = {kind.kind.lower(): kind for kind in (CONFIG_MAP, SECRET, PERSISTENT_VOLUME_CLAIM)}
+_NOT_FOUND = re.compile(rf'({"|".join(_KINDS)}) "([^"]+)" not found')
+_NO_CLAIM = re.compile(r"waiting: the claim (\S+) does not exist")
+
+
+class MissingObject(NamedTuple):
+    kind: Kind
+    key: Key
+
+    @property
+    def why(self) -> str:
+        return f"{self.kind.kind} {self.key.name} does not exist in namespace {self.key.namespace}; add it to the files"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +42,7 @@ class FitResult:
     is_placed: bool = False
     why: str = ""  # why it can never start: larger than all nodes, or blocked by what nothing here changes; '' else
     is_size: bool = True  # the reason is its size
+    missing: tuple[MissingObject, ...] = ()  # objects it waits for, which were not there a moment ago
     before: frozenset[str] = frozenset()  # of a group: roles that come before it, and whose end may be the job's
 
 
@@ -45,7 +62,9 @@ def fit_of_pod(pod: Obj, task: str) -> FitResult | None:
         return None
     if blocked := _why_blocked(pod):
         return FitResult(task, why=blocked, is_size=False)
-    return FitResult(task, is_placed=bool((pod.get("spec") or {}).get("nodeName")), why=too_large_message(pod))
+    missing = _missing(pod)
+    is_placed = bool((pod.get("spec") or {}).get("nodeName")) and not missing
+    return FitResult(task, is_placed=is_placed, why=too_large_message(pod), missing=missing)
 
 
 def fit_of_group(group: Obj, before: frozenset[str] = frozenset()) -> FitResult | None:
@@ -60,12 +79,26 @@ def fit_of_group(group: Obj, before: frozenset[str] = frozenset()) -> FitResult 
 
 def _why_blocked(pod: Obj) -> str:
     """Of a container that has nothing to run: the node reads its configuration once, when it starts."""
+    return next((str(each.get("message")) for each in _waiting(pod) if each.get("reason") == _NO_COMMAND), "")
+
+
+def _missing(pod: Obj) -> tuple[MissingObject, ...]:
+    """Objects without which it cannot start. Pods of a gang report the claim that one of them lacks."""
+    namespace, found = namespace_of(pod), dict[MissingObject, None]()
+    if claim := _NO_CLAIM.match(str((condition_of(pod, "PodScheduled") or {}).get("message") or "")):
+        found[MissingObject(PERSISTENT_VOLUME_CLAIM, Key(namespace, claim[1]))] = None
+    for each in _waiting(pod):
+        if reported := _NOT_FOUND.fullmatch(str(each.get("message") or "")):
+            found[MissingObject(_KINDS[reported[1]], Key(namespace, reported[2]))] = None
+    return tuple(found)
+
+
+def _waiting(pod: Obj) -> Iterator[dict[str, Any]]:
+    """The states of its containers that wait."""
     status = pod.get("status") or {}
     for each in (*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())):
-        waiting = (each.get("state") or {}).get("waiting") or {}
-        if waiting.get("reason") == _NO_COMMAND:
-            return str(waiting.get("message"))
-    return ""
+        if waiting := (each.get("state") or {}).get("waiting"):
+            yield waiting
 
 
 def find_unschedulable(state: JobState, fits: Collection[FitResult]) -> Unschedulable | None:

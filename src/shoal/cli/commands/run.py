@@ -6,7 +6,7 @@ import asyncio
 import shutil
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,13 +17,13 @@ import click
 from shoal.cli.commands.up import capacity_of, configured
 from shoal.cli.manifest_files import Manifest, files_argument, job_file, load, set_option
 from shoal.cli.signals import HangupSafeStream, termination_signals
-from shoal.kube.objects import uid_of
+from shoal.kube.objects import Key, uid_of
 from shoal.local import gc_tuning
 from shoal.local.data_dir import DataFolder
 from shoal.local.orphan_cleanup import end_throwaways, make_throwaway, marked_run
 
 if TYPE_CHECKING:
-    from shoal.cli.feasibility import FitResult
+    from shoal.cli.feasibility import FitResult, MissingObject
     from shoal.cli.follow import Follower
     from shoal.cli.job_lookup import FoundJob
     from shoal.cli.progress import LineDisplay, TableDisplay
@@ -85,8 +85,9 @@ def command(
     can have that code, 1 otherwise; 130 after Ctrl-C. The first Ctrl-C stops the job as its language does, a second
     one ends everything at once; SIGTERM is a Ctrl-C too, and so is the loss of the terminal (SIGHUP). This cluster ends
     with its jobs, so a job that waits for something that cannot happen in it (more nodes than there are, tasks where it
-    has none, its start, the end of its suspension, another controller, the opening of a queue, a command for an image)
-    is stopped with that reason, and the code is 1; as long as another task or gang of it can be placed, it continues.
+    has none, its start, the end of its suspension, another controller, the opening of a queue, a command for an image,
+    a ConfigMap, Secret or claim that is not in the files) is stopped with that reason, and the code is 1; as long as
+    another task or gang of it can be placed, it continues.
     Mistakes that `shoal validate` reports end the command before anything starts. The output of tasks is printed to
     stdout (with -o, to stderr), the table and all messages about jobs to stderr. What is left of each job is a folder
     ./shoal-out/JOB-TIME with a log per task and attempt, the job as it ended, its description and its metrics.
@@ -223,6 +224,7 @@ async def _run(
             is_checked = not interrupts.count and not (some_end and job.dialect.never_completes)
             if is_checked and (why := why_idle(job, job.state)):
                 unschedulable.stop(job, why, CHANGE_FILE_HINT)
+            unschedulable.check_required(job)
             unschedulable.check(job)
 
         follower = Follower(
@@ -349,6 +351,7 @@ class UnschedulableJobs:
         self._shown = shown
         self._fits: dict[str, dict[str, FitResult]] = {}  # by uid of the job, then by pod or group
         self._reported: set[str] = set()  # jobs that partly continue
+        self._lookups: dict[tuple[str, str], asyncio.Task[None]] = {}  # by uid, and pod; '' for the whole job
         self.stopping: dict[str, asyncio.Task[None]] = {}  # by uid; a task without a reference may vanish
 
     def has(self, job: FoundJob) -> bool:
@@ -361,7 +364,50 @@ class UnschedulableJobs:
             fits.pop(which, None)
         else:
             fits[which] = fit
+            if fit.missing:
+                self._look_up(job, which, self._confirm_missing(job, which, fit))
         self.check(job)
+
+    def check_required(self, job: FoundJob) -> None:
+        """Look once whether the objects that a job waits for before it makes pods exist: those of the files do."""
+        owned = job.dialect.owned_objects
+        if owned is not None and (uid_of(job.manifest), "") not in self._lookups:
+            self._look_up(job, "", self._stop_without_required(job))
+
+    def _look_up(self, job: FoundJob, which: str, lookup: Coroutine[Any, Any, None]) -> None:
+        """A later look replaces the one before: the pod has changed."""
+        place = uid_of(job.manifest), which
+        if place in self._lookups:
+            self._lookups[place].cancel()
+        self._lookups[place] = asyncio.get_running_loop().create_task(lookup)
+
+    async def _confirm_missing(self, job: FoundJob, which: str, fit: FitResult) -> None:
+        """A report may be older than the object: only what the cluster does not have now keeps the pod for ever."""
+        fits = self._fits[uid_of(job.manifest)]
+        for each in fit.missing:
+            if await self._is_missing(each) and fits.get(which) is fit:
+                fits[which] = replace(fit, why=each.why, is_size=False)
+                self.check(job)
+                return
+
+    async def _stop_without_required(self, job: FoundJob) -> None:
+        from shoal.cli.feasibility import MissingObject
+
+        owned = job.dialect.owned_objects
+        for each in owned.required_objects(job.manifest) if owned is not None else ():
+            required = MissingObject(each.kind, Key(job.namespace, each.name))
+            if not job.state.is_ended and await self._is_missing(required):
+                self.stop(job, required.why, "")
+                return
+
+    async def _is_missing(self, each: MissingObject) -> bool:
+        from shoal.kube.errors import ApiError
+
+        try:
+            await self._cluster.get(each.kind, each.key.name, each.key.namespace)
+        except ApiError as refused:
+            return refused.code == 404
+        return False
 
     def stop(self, job: FoundJob, why: str, hint: str) -> None:
         """Stop a job that waits for something that cannot happen here; once."""
