@@ -125,7 +125,7 @@ ABSENT: dict[str, tuple[Obj, str]] = {
 
 @pytest.mark.processes
 @pytest.mark.parametrize(("job", "what"), ABSENT.values(), ids=list(ABSENT))
-async def test_a_job_ends_that_waits_for_an_object_nobody_creates(tmp_path: Path, job: Obj, what: str) -> None:
+async def test_a_job_that_waits_for_an_object_in_no_file_ends(tmp_path: Path, job: Obj, what: str) -> None:
     file = tmp_path / "job.yaml"
     file.write_text(yaml.safe_dump_all([job]))
     ended = await shoal("run", "--plain", str(file))
