@@ -16,6 +16,7 @@ from kit.pod_behavior import Rule, exits, pod_with, runs
 from kit.scenario import FRAMEWORK, NAMESPACE
 from kit.volcano_jobs import task, vcjob
 from kit.volcano_world import RealVolcano
+from shoal.cluster.client import PatchType
 from shoal.kube.kinds import POD, PRIORITY_CLASS
 from shoal.kube.objects import Obj, at_path, name_of, uid_of
 from shoal.scheduler.api.hypernodes import HYPER_NODE
@@ -143,6 +144,23 @@ async def test_06_the_deadline_itself_admits_a_job_although_the_cluster_is_full(
         await world.until(lambda: at_path(world.group("promised"), "status", "phase") == "Inqueue")
 
 
+async def test_07_a_queue_that_reserves_all_of_the_cluster_keeps_others_out(tmp_path: Path) -> None:
+    async with RealVolcano(tmp_path, capacity={"cpu": "2"}) as world:
+        await queue(world, "reserved", guarantee={"resource": {"cpu": "2"}}, deserved={"cpu": "2"})
+        await queue(world, "other")
+        await world.submit(gang("job", 1, spec={"queue": "other"}))
+        await world.until(lambda: "guaranteed to others" in message(world, "job"))
+        await world.submit(gang("own", 2, spec={"queue": "reserved"}))
+        await world.up("own", 2)
+        await world.command("own", "CompleteJob")
+        await world.in_phase("own", "Completed")
+        await world.rest(10)
+        assert world.pods_of("job") == {}
+        less = {"spec": {"guarantee": {"resource": {"cpu": "1"}}}}
+        await world.user.patch(QUEUE, "reserved", patch=less, patch_type=PatchType.MERGE)
+        await world.up("job", 1)
+
+
 async def test_07_a_preemption_that_would_not_make_enough_room_leaves_everybody_alone(tmp_path: Path) -> None:
     async with RealVolcano(tmp_path, capacity={"cpu": "3"}) as world:
         await world.user.create(PRIORITY_CLASS, {"metadata": {"name": "high"}, "value": 100})
@@ -205,6 +223,32 @@ async def test_09_a_hard_topology_without_domains_is_waited_for(tmp_path: Path) 
         assert set(world.pods_of("near").values()) == {"Pending"}
         await hypernode(world, "s0", 1, *(node.name for node in world.hosted.nodes))
         await world.up("near", 2)
+
+
+async def test_10_anti_affinity_of_4_pods_on_3_nodes_is_named(tmp_path: Path) -> None:
+    async with RealVolcano(tmp_path, nodes=3, capacity={"cpu": "4"}) as world:
+        await world.submit(gang("job", 4, labels=WEB, affinity={"podAntiAffinity": BESIDE_WEB}))
+        named = (
+            "needs 4 pods of worker at once, 3 would fit, 1 missing: "
+            f"required pod anti-affinity to pod with app=web, per {HOST}, excludes all 3 nodes"
+        )
+        await world.until(lambda: message(world, "job").startswith(named))
+        await world.resize("job", 3)
+        await world.up("job", 3)
+
+
+async def test_10_a_host_port_that_is_taken_everywhere_is_named(tmp_path: Path) -> None:
+    async with RealVolcano(tmp_path, nodes=3, capacity={"cpu": "4"}) as world:
+        for name, count in (("old", 3), ("job", 1)):
+            made = gang(name, count)
+            container = made["spec"]["tasks"][0]["template"]["spec"]["containers"][0]
+            container["ports"] = [{"containerPort": 8080, "hostPort": 8080}]
+            await world.submit(made)
+            if name == "old":
+                await world.up(name, count)
+        await world.until(lambda: message(world, "job").endswith("1 missing: host port 8080 is taken on all 3 nodes"))
+        await world.command("old", "CompleteJob")
+        await world.up("job", 1)
 
 
 async def test_10_too_few_pods_of_a_gang_are_named(tmp_path: Path) -> None:
