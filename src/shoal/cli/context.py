@@ -215,9 +215,15 @@ def format_api_error(refused: Any) -> str:
     causes = [str(cause) for cause in refused.causes]
     if refused.code >= 500:
         return f"the API server is unwell: {format_error(refused.message)} Try again; its own log says more."
-    if refused.code == 403 and " cannot " in refused.message:
+    if refused.code == 403 and " cannot " in refused.message:  # what Kubernetes answers where a role is missing
         return f"{format_error(refused.message)} Ask for a role that allows it."
     if len(causes) < 2:
         return format_error(refused.message) if refused.code == 401 else str(refused.message)
-    head = str(refused.message).partition(" is invalid: ")[0]
-    return f"{head} has {len(causes)} mistakes:\n" + "\n".join(f"  {cause}" for cause in causes)
+    return f"{_object_of(refused)} has {len(causes)} mistakes:\n" + "\n".join(f"  {cause}" for cause in causes)
+
+
+def _object_of(refused: Any) -> str:
+    """`Framework.frameworkcontroller.microsoft.com "train"`, as messages of Kubernetes name what they refuse."""
+    about = refused.details or {}
+    kind = ".".join(part for part in (about.get("kind"), about.get("group")) if part)
+    return f'{kind or "the object"} "{about.get("name", "")}"'

@@ -12,9 +12,17 @@ from shoal.engine import JobState
 from shoal.kube.errors import Cause
 from shoal.kube.kinds import JOB, Kind
 from shoal.kube.objects import Obj
-from shoal.kube.schema_errors import SchemaMismatch, UnknownField, closest_match, find_mismatches, find_unknown_fields
+from shoal.kube.schema_errors import (
+    FieldWarning,
+    SchemaMismatch,
+    UnknownField,
+    closest_match,
+    find_mismatches,
+    find_unknown_fields,
+)
 from shoal.kube.schemas import schema_of
 
+_TASK_ROLES = "spec.taskRoles"  # of a Framework
 _FLOW_GROUP = "flow.volcano.sh"
 _NO_FLOWS = (
     "; Shoal does not run JobFlows: make the Jobs of the flow tasks of one Job with `dependsOn`, or submit each Job "
@@ -46,10 +54,10 @@ def idle_warnings(manifest: Manifest, *, is_submitted: bool = False) -> list[str
     if dialect is None or undecodable(dialect.kind, manifest.obj):
         return []
     obj = _named(manifest.obj)
-    if dialect.admit(obj) or any(own.startswith("spec.taskRoles: ") for own in dialect.warn(obj, None)):
+    if dialect.admit(obj) or _is_about(_TASK_ROLES, dialect.warn(obj, None)):
         return []
     if dialect.kind == JOB and obj["spec"].get("completions") == 0:
-        return ["spec.completions: 0: the Job succeeds without a pod"]
+        return [FieldWarning("spec.completions", "0: the Job succeeds without a pod")]
     found = FoundJob(obj, dialect)
     if is_submitted and found.job is not None and why_not_started(found.job):
         return []
@@ -72,8 +80,12 @@ def unknown_fields(found: Iterable[str]) -> list[UnknownField]:
 
 def drop_reported(causes: Iterable[Cause], more: Iterable[str]) -> list[str]:
     """Remarks, without those about a mistake that is reported already."""
-    reported = tuple(f"{cause.field}: " for cause in causes if cause.field)
-    return [warning for warning in more if not warning.startswith(reported)]
+    reported = {cause.field for cause in causes if cause.field}
+    return [warning for warning in more if not (isinstance(warning, FieldWarning) and warning.field in reported)]
+
+
+def _is_about(field: str, warnings: Iterable[str]) -> bool:
+    return any(isinstance(warning, FieldWarning) and warning.field == field for warning in warnings)
 
 
 def kind_hint(manifest: Manifest, kinds: Iterable[Kind]) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import click
@@ -35,14 +35,18 @@ from shoal.scheduler.api.hypernodes import hypernode_definition
 class ValidationResult:
     mistakes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    fields: tuple[str, ...] = field(default=(), compare=False)  # that the mistakes are about
 
     def with_warnings(self, warnings: Iterable[str]) -> ValidationResult:
         return replace(self, warnings=(*self.warnings, *warnings))
 
     def with_more(self, causes: Iterable[Cause]) -> ValidationResult:
         """Add the causes that only the cluster can find; one without a field repeats those that have one."""
-        known = tuple(mistake.partition(": ")[0] for mistake in self.mistakes)
-        more = [str(cause) for cause in causes if not known or (cause.field and not is_at_or_below(cause.field, known))]
+        more = [
+            str(cause)
+            for cause in causes
+            if not self.mistakes or (cause.field and not is_at_or_below(cause.field, self.fields))
+        ]
         return replace(self, mistakes=(*self.mistakes, *more))
 
 
@@ -88,7 +92,8 @@ def validate(machinery: Machinery, manifest: Manifest) -> ValidationResult:
     warnings = [note for note in notes if note not in strict]
     if not causes:
         warnings += idle_warnings(rest)
-    return ValidationResult((*(str(cause) for cause in causes), *strict), tuple(warnings))
+    fields = (*(cause.field for cause in causes if cause.field), *(unknown.field for unknown in strict))
+    return ValidationResult((*(str(cause) for cause in causes), *strict), tuple(warnings), fields)
 
 
 def without_command(obj: Any, images: Images, path: str = "") -> Iterator[str]:

@@ -186,7 +186,7 @@ class LineDisplay:
         if key not in self._reasons:
             self._reasons.add(key)
             tasks = [view.name for other, view, _, other_why in rows if other is job and other_why == why]
-            who = f"{self._board.name(job)} {', '.join(name for name, _ in group_tasks(tasks))}"
+            who = f"{self._board.name(job)} {', '.join(group_tasks(tasks))}"
             self._print(f"{datetime.now(UTC).astimezone():%H:%M:%S} {who}: waiting: {why}")
 
     def _print_status(self, job: FoundJob, task: str, status: str) -> None:
@@ -318,7 +318,7 @@ class TableDisplay:
             grouped.setdefault(key, []).append(row)
         rows = [(several[0], [view.name for _, view, _, _ in several]) for several in grouped.values()]
         for (job, view, pace, why), names in sorted(rows, key=lambda row: status_rank(row[0][1].status)):
-            together = ", ".join(name for name, _ in group_tasks(names)) if len(names) > 1 else view.name
+            together = ", ".join(group_tasks(names)) if len(names) > 1 else view.name
             yield job, replace(view, name=together), pace, why
 
     def _rows_with_reasons(self) -> Iterator[tuple[FoundJob, TaskView, TrainingProgress, str]]:

@@ -330,7 +330,7 @@ class _WaitReporter:
             if why not in self._reasons:
                 self._reasons.add(why)
                 verb = "waits" if len(names) == 1 else "wait"
-                click.echo(f"{', '.join(name for name, _ in group_tasks(names))} {verb}: {why}", err=True)
+                click.echo(f"{', '.join(group_tasks(names))} {verb}: {why}", err=True)
 
     def _report(self, who: str, why: str) -> None:
         if (who, why) not in self._reported:
