@@ -151,7 +151,7 @@ async def test_a_node_for_which_no_volume_can_be_made_is_given_back_and_tried_la
         await it.cluster.create(STORAGE_CLASS, {"metadata": {"name": "late"}, **late})
         await claim(it, "data")
         await gang(it, 1, "data")
-        sentence = "waiting: it has its node, and the volume of data is being prepared"
+        sentence = "it has its node, and the volume of data is being prepared"
         assert await it.pod_told("g-0") == ("False", "Queued", sentence)
         back = {"metadata": {"annotations": {SELECTED_NODE: None}}}
         await it.cluster.patch(PERSISTENT_VOLUME_CLAIM, "data", NS, patch=back, patch_type=PatchType.MERGE)
@@ -263,7 +263,7 @@ async def test_who_may_not_write_a_claim_or_a_disk_says_so_and_asks_less_and_les
         await claim(it, "data")
         await gang(it, 1, "data")
         await it.rest(6)
-        words = "waiting: the claim data got no volume, and another try is made soon: a webhook says no"
+        words = "the claim data got no volume, and another try is made soon: a webhook says no"
         assert await it.pod_told("g-0") == ("False", "Unschedulable", words)
         await it.rest(594)
         assert len(story(it)) == 9  # after 2, 4, 8, … seconds

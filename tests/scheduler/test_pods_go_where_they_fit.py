@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from shoal.kube.objects import Key
 from shoal.kube.quantity_format import requests_of
+from shoal.scheduler.messages import text
 from shoal.scheduler.planner.cache import ClusterView
 from shoal.scheduler.planner.plan_types import Bind, Plan, Wait
 from shoal.scheduler.planner.planner import plan
@@ -56,7 +57,7 @@ def test_a_pod_goes_to_the_node_it_fills_best() -> None:
 def test_pods_of_one_plan_share_the_room() -> None:
     result = planned([node("n", cpu=2)], [pod("a"), pod("b"), pod("c")])
     assert result.binds == (bound("a", "n"), bound("b", "n"))
-    assert [w.message for w in result.waits] == ["waiting: needs 1 cpu, the most free is 0 of 2 on node n"]
+    assert [text(w.message) for w in result.waits] == ["waiting: needs 1 cpu, the most free is 0 of 2 on node n"]
 
 
 def test_a_higher_priority_goes_first_and_a_blocked_pod_blocks_nobody() -> None:

@@ -585,7 +585,7 @@ async def message(it: Scheduled) -> str:
     """The sentence about the group, or about its pod where there is no group."""
     if any(name_of(group) == "job" for group in (await it.cluster.list(POD_GROUP, NS)).items):
         return (await it.told("job"))[2]
-    return (await it.pod_told("job-0"))[2].removeprefix("waiting: ")
+    return (await it.pod_told("job-0"))[2]
 
 
 async def started(it: Scheduled) -> bool:

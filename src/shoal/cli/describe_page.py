@@ -5,7 +5,6 @@ Made from the job state, the pods and the Events; what is next is what the engin
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -26,9 +25,6 @@ from shoal.kube import times
 from shoal.kube.messages import MESSAGE, decoded
 from shoal.kube.objects import Obj, annotations_of, name_of
 
-# A group is named after its job and the job's uid. Events of what it evicted may outlive it by a long time, so its name
-# is matched by the text that schedulers write about groups alone; volumes and claims have uids in their names too.
-_UID_OF_GROUP = re.compile(r"-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?=(?:-\d+)?(?: gives way,| in queue ))")
 _WRITE = "write some into its spec"
 # Reasons of Events whose fact another line states: the headline, or the Event about what the action did.
 _STATED_ELSEWHERE = frozenset({"Running", "Succeeded", "Failed", "Stopped", "ExecuteAction"})
@@ -166,7 +162,7 @@ def _line_of(event: Obj) -> Line | None:
         return None
     count = event.get("count") or 1
     repeats = f" ({count} times)" if count > 1 else ""
-    text = _UID_OF_GROUP.sub("", event.get("message") or "").rstrip(".")
+    text = (event.get("message") or "").rstrip(".")
     return Line(times.parse(when), f"{text}{repeats}.", decoded(annotations_of(event).get(MESSAGE) or ""))
 
 

@@ -25,7 +25,7 @@ def why_waiting(pod: Obj) -> str:
     """Why a pod does not run, though it should; nothing of one that is merely being made."""
     placed = condition_of(pod, "PodScheduled")
     if placed is not None and placed.get("status") == "False":
-        return str(placed.get("message") or "no node has room for it").removeprefix("waiting: ")
+        return str(placed.get("message") or "no node has room for it")
     status = pod.get("status") or {}
     for each in (*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())):
         waiting = (each.get("state") or {}).get("waiting") or {}
