@@ -60,6 +60,12 @@ def encoded(message: Message) -> str:
     return msgspec.json.encode(message).decode()
 
 
+def annotation(message: Message) -> dict[str, str]:
+    """For the Event with this message; empty where it is longer than what is read."""
+    text = encoded(message)
+    return {MESSAGE: text} if len(text) <= _LONGEST else {}
+
+
 def decoded(text: str) -> Message | None:
     """The message of an annotation; None where it is none."""
     if len(text) > _LONGEST:
