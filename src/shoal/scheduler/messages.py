@@ -37,7 +37,6 @@ CATALOG = Catalog(
         "Nodes.All": "all {count} nodes",
         "Nodes.One": "1 node",
         "Nodes.Only": "the only node",
-        "Text": "{text}",
         # too few pods of a gang
         "Group.Missing": "there is no PodGroup {group} yet",
         "Group.Unreadable": "PodGroup {group} cannot be read: {error}",
