@@ -219,11 +219,12 @@ def format_api_error(refused: Any) -> str:
         return f"{format_error(refused.message)} Ask for a role that allows it."
     if len(causes) < 2:
         return format_error(refused.message) if refused.code == 401 else str(refused.message)
-    return f"{_object_of(refused)} has {len(causes)} mistakes:\n" + "\n".join(f"  {cause}" for cause in causes)
+    head = _object_of(refused) if refused.reason == "Invalid" else refused.message
+    return f"{head} has {len(causes)} mistakes:\n" + "\n".join(f"  {cause}" for cause in causes)
 
 
 def _object_of(refused: Any) -> str:
     """`Framework.frameworkcontroller.microsoft.com "train"`, as messages of Kubernetes name what they refuse."""
     about = refused.details or {}
     kind = ".".join(part for part in (about.get("kind"), about.get("group")) if part)
-    return f'{kind or "the object"} "{about.get("name", "")}"'
+    return f'{kind} "{about.get("name") or ""}"'

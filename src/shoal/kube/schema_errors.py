@@ -50,6 +50,9 @@ class FieldWarning(str):
         made.field = field
         return made
 
+    def __getnewargs__(self) -> tuple[str, str]:  # type: ignore[override]
+        return self.field, self[len(self.field) + 2 :]
+
 
 class UnknownField(FieldWarning):
     """The message about a field that no schema declares: an error under strict validation, else a warning."""

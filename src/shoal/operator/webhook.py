@@ -101,7 +101,7 @@ def validate(dialect: Dialect, request: Obj, entry: StoredObjects) -> Obj:
         mistakes += dialect.validate_in_cluster(new, lambda kind: entry(kind) or ())
     if mistakes:
         return _refused(invalid(dialect.kind, name_of(new), mistakes))
-    warnings = dialect.warn(new, old)
+    warnings = [str(warning) for warning in dialect.warn(new, old)]
     return {"allowed": True, "warnings": warnings} if warnings else {"allowed": True}
 
 
