@@ -45,10 +45,6 @@ def bound(name: str, to: str) -> Bind:
     return Bind(Key("default", name), f"uid-{name}", to)
 
 
-def waiting(name: str, message: str, *, too_large: bool = False) -> tuple[Wait, ...]:
-    return (Wait(Key("default", name), f"uid-{name}", message, too_large=too_large),)
-
-
 def test_a_pod_goes_to_the_node_it_fills_best() -> None:
     nodes = [node("big", gpus=8), node("small", gpus=2)]
     assert planned(nodes, [pod("a", gpus=2)]).binds == (bound("a", "small"),)
@@ -121,7 +117,10 @@ SENTENCES = [
 @pytest.mark.parametrize(("nodes", "lone", "message", "too_large"), SENTENCES)
 def test_a_waiting_pod_is_told_why(nodes: list[Node], lone: Pod, message: str, too_large: bool) -> None:
     made = planned(nodes, [lone])
-    assert (made.binds, made.waits) == ((), waiting("p", f"waiting: {message}", too_large=too_large))
+    (wait,) = made.waits
+    assert made.binds == ()
+    assert wait == Wait(Key("default", "p"), "uid-p", wait.message, too_large=too_large)
+    assert text(wait.message) == f"waiting: {message}"
 
 
 TOLERATIONS = [
