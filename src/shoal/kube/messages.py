@@ -16,7 +16,7 @@ MESSAGE = "shoal.dev/message"  # on an Event: its message as code and parameters
 _LONGEST = 4096  # letters of that annotation that are read
 
 
-class Message(msgspec.Struct, frozen=True):
+class Message(msgspec.Struct, frozen=True, gc=False):
     """A fact, before it is text."""
 
     code: str

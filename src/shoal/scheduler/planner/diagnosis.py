@@ -55,7 +55,7 @@ class Diagnoser:
         self._shortages: dict[int, Message] = {}
         self._totals: dict[int, tuple[str, int, dict[str, str]]] = {}
         self._hopeless: dict[tuple[object, ...], bool] = {}
-        self._known: dict[object, Diagnosis] = {}  # causes that many groups share
+        self._known: dict[object, tuple[Message, Diagnosis]] = {}  # causes that many groups share
         self._places = {id(m): place for line in cycle.lines.values() for place, m in enumerate(line)}
 
     def diagnose(self, gang: Gang, still: BlockReason) -> Diagnosis:
@@ -65,16 +65,19 @@ class Diagnoser:
             cause = self._cause(gang, still)
             if still.obstacle == "capacity" and not gang.lone:
                 cause = all_of([cause, *self._ways_out(gang)])
-            found = Diagnosis(cause, self._is_too_large(gang, still))
+            found = cause, Diagnosis(waiting(cause), self._is_too_large(gang, still))
             if shared is not None:
                 self._known[shared] = found
-        parts = [found.message]
+        cause, diagnosis = found
+        ahead = 0 if gang.lone else self._places.get(id(gang), 0)
+        if still.kept is None and not ahead:
+            return diagnosis
+        parts = [cause]
         if still.kept is not None:
             parts.append(still.kept)
-        ahead = self._places.get(id(gang), 0)
-        if ahead and not gang.lone:
+        if ahead:
             parts.append(_ahead(ahead, gang.group.queue))
-        return Diagnosis(waiting(all_of(parts)), found.too_large)
+        return Diagnosis(waiting(all_of(parts)), diagnosis.too_large)
 
     def _is_too_large(self, gang: Gang, still: BlockReason) -> bool:
         resources, refusal = self._cycle.resources, still.refusal
