@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kit.frameworks import UID, FrameworkWorld, framework, pod_of, role, running, stamped
-from shoal.dialects.dialect import Snapshot
+from shoal.dialects.capabilities import Snapshot
 from shoal.dialects.framework import DIALECT, settings
 from shoal.operator.job_events import log_snapshot
 

@@ -7,7 +7,8 @@ from datetime import datetime
 from typing import Any
 
 from shoal.cli.job_lookup import FoundJob
-from shoal.dialects.dialect import CompletionProgress, StateUnreadable
+from shoal.dialects.capabilities import CompletionProgress
+from shoal.dialects.dialect import StateUnreadable
 from shoal.engine import Intent, JobState, Outcome, Stage, TaskState
 from shoal.kube import times
 from shoal.kube.objects import Obj, without_managed_fields

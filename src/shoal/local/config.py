@@ -192,7 +192,10 @@ def _read_dialects(written: Any, base: Path) -> tuple[dict[str, Any], list[str]]
 
 
 def _warn_idle(dialect: Dialect, settings: Any, path: str) -> None:
-    for key, why in (dialect.idle_settings(settings) if dialect.idle_settings is not None else {}).items():
+    from shoal.dialects.capabilities import OperatorSettings
+
+    found = dialect.capability(OperatorSettings)
+    for key, why in (found.idle(settings) if found is not None else {}).items():
         click.echo(f"Warning: {path}.{key} has no effect: {why}.", err=True)
 
 

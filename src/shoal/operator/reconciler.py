@@ -24,7 +24,16 @@ from shoal.cluster.event_recorder import EventRecorder
 from shoal.cluster.informer import Change, Informer
 from shoal.controller_runtime.metrics import Metrics
 from shoal.controller_runtime.workqueue import WORKERS, WorkQueue
-from shoal.dialects.dialect import Dialect, DialectSettings, ManifestInvalid, Owner, Snapshot, StateUnreadable
+from shoal.dialects.capabilities import (
+    Adoption,
+    DialectSettings,
+    HistorySnapshots,
+    OperatorSettings,
+    PodFinalizer,
+    RunOwner,
+    Snapshot,
+)
+from shoal.dialects.dialect import Dialect, ManifestInvalid, Owner, StateUnreadable
 from shoal.engine import (
     Create,
     Created,
@@ -100,7 +109,12 @@ class JobReconciler:
         self._cluster = cluster
         self._dialect = dialect
         self._kind = dialect.kind
+        self._run_owner = dialect.capability(RunOwner)
+        self._snapshots = dialect.capability(HistorySnapshots)
+        self._finalizer = dialect.capability(PodFinalizer)
+        self._adoption = dialect.capability(Adoption)
         self._settings = settings if settings is not None else dialect.settings(None)
+        tuning = dialect.capability(OperatorSettings)
         self._clock = clock
         self._metrics = metrics
         self._rng = rng or random.Random()  # noqa: S311 - names, delays and jitter; guards nothing
@@ -117,7 +131,7 @@ class JobReconciler:
             clock=clock,
             jitter=self._rng,
             coalesce_seconds=coalesce_seconds,
-            workers=dialect.workers(self._settings) if dialect.workers is not None else WORKERS,
+            workers=tuning.workers(self._settings) if tuning is not None else WORKERS,
             in_progress=self._known.__contains__,
         )
         self._starting_wait = max(STATUS_COALESCE, STARTING_COALESCE_FACTOR * timedelta(seconds=coalesce_seconds))
@@ -125,7 +139,7 @@ class JobReconciler:
             cluster, self._kind, namespace,
             labels=labels, trim=self._trimmed, on_change=self._job_changed, clock=clock, jitter=self._rng,
         )  # fmt: skip
-        gone = self._child_gone if dialect.deletion_snapshot is not None else None
+        gone = self._child_gone if self._snapshots is not None else None
         self._pods = OwnedInformer(
             cluster,
             POD,
@@ -173,7 +187,7 @@ class JobReconciler:
 
     @property
     def _copies(self) -> tuple[Informer, ...]:
-        anchors = (self._run_owners.reflector,) if self._dialect.run_owner_name is not None else ()
+        anchors = (self._run_owners.reflector,) if self._run_owner is not None else ()
         return self._pods.reflector, *anchors, *self._owned.reflectors, self._jobs
 
     async def run(self) -> None:
@@ -202,7 +216,7 @@ class JobReconciler:
         return {"metadata": {name: job["metadata"][name] for name in ("name", "namespace", "uid", "resourceVersion")}}
 
     def _owner(self, obj: Obj) -> Owner | None:
-        owner = self._dialect.owner(obj)
+        owner = self._dialect.owner_of(obj)
         return owner if owner is not None and self._serves(owner.key) else None
 
     def _wake_served(self, key: Key) -> None:
@@ -235,8 +249,8 @@ class JobReconciler:
 
     def _child_gone(self, obj: Obj) -> None:
         """A job or pod that is no longer there leaves its last version in the history."""
-        if self._dialect.deletion_snapshot is not None:
-            self._log_snapshot(self._dialect.deletion_snapshot(obj, self._settings))
+        if self._snapshots is not None:
+            self._log_snapshot(self._snapshots.deletion_snapshot(obj, self._settings))
 
     # One pass
 
@@ -263,28 +277,28 @@ class JobReconciler:
         if commands and await find(self._cluster, self._kind, key.name, key.namespace) is None:
             await self._executor.discard(commands)
 
-    async def _free_left_behind(self, key: Key) -> None:
+    async def _free_left_behind(self, key: Key, finalizer: str) -> None:
         """Release the pods of a deleted job: they are not counted any more, so no finalizer may hold them."""
         job = self._jobs.objects.get(key)
         for pod in list(self._pods.of(key)):
-            owner = self._dialect.owner(pod)
-            is_held = self._dialect.finalizer in (pod["metadata"].get("finalizers") or ())
+            owner = self._dialect.owner_of(pod)
+            is_held = finalizer in (pod["metadata"].get("finalizers") or ())
             if owner is not None and is_held and (job is None or uid_of(job) != owner.uid):
                 await self._executor.free(pod, uid_of(pod))
 
     async def _pass(self, key: Key) -> None:
         if self._out_of_sight:
             await self._job_deleted(key)
-        if self._dialect.finalizer:
-            await self._free_left_behind(key)
+        if self._finalizer is not None:
+            await self._free_left_behind(key, self._finalizer.name)
         if key not in self._jobs.objects:
             await self._discard_commands(key)
         entry = await self._recall(key)  # 1. what it is, and what was stored
         job = self._read(entry) if entry is not None else None
         if entry is None or job is None:
             return
-        if entry.state.is_new and self._dialect.adopt_patch is not None:
-            await self._adopt_orphans(entry)
+        if entry.state.is_new and self._adoption is not None:
+            await self._adopt_orphans(entry, self._adoption)
         now = self._clock.now()
         observed = await self._confirm_run_owner(entry, self._observe(key, entry))  # 2. what is there
         step = self.advance(job, entry.state, observed, now)  # 3. what it means
@@ -364,7 +378,7 @@ class JobReconciler:
 
     def _restore_state(self, manifest: Obj) -> JobState | None:
         try:
-            return self._dialect.restore(manifest)
+            return self._dialect.load_state(manifest)
         except StateUnreadable as problem:
             self._emit_invalid(manifest, "LedgerUnreadable", str(problem))
             return None
@@ -377,7 +391,7 @@ class JobReconciler:
 
     def _read_afresh(self, manifest: Obj) -> Job | None:
         try:
-            return self._dialect.read(manifest, self._settings)
+            return self._dialect.to_job(manifest, self._settings)
         except ManifestInvalid as problem:
             self._emit_invalid(manifest, "InvalidManifest", str(problem))
             return None
@@ -393,22 +407,22 @@ class JobReconciler:
 
     # 2. Observing
 
-    async def _adopt_orphans(self, entry: JobCacheEntry) -> None:
+    async def _adopt_orphans(self, entry: JobCacheEntry, adoption: Adoption) -> None:
         """What a new job finds that is nobody's: counted before it makes pods of its own."""
-        if (version := await adopt_orphans(self._cluster, self._dialect, entry.manifest)) is not None:
+        if (version := await adopt_orphans(self._cluster, adoption, entry.manifest)) is not None:
             await self._pods.reflector.wait_for_version(version)
 
     def _observe(self, key: Key, entry: JobCacheEntry) -> Observed:
-        dialect, manifest = self._dialect, entry.manifest
+        manifest = entry.manifest
         copies = [
             observed_pod for pod in self._pods.of(key) if (observed_pod := self._observe_pod(pod, entry)) is not None
         ]
         pods = tuple([observed_pod for observed_pod in copies if observed_pod.uid not in entry.deleted_uids])
         run_owner = None
-        if dialect.run_owner_name is not None and dialect.run_owner is not None:
-            place = Key(key.namespace, dialect.run_owner_name(manifest))
+        if self._run_owner is not None:
+            place = Key(key.namespace, self._run_owner.name(manifest))
             if (found := self._run_owners.get(place)) is not None and uid_of(found) not in entry.deleted_uids:
-                run_owner = dialect.run_owner(found, manifest)
+                run_owner = self._run_owner.observe(found, manifest)
                 if not run_owner.owned:
                     self._run_owners.await_end(place, key)
         relatives = self._owned.of(key, manifest, entry.deleted_uids)
@@ -430,16 +444,20 @@ class JobReconciler:
         The end of the whole must not depend on which of two watches is faster.
         """
         run_owner = observed.run_owner
-        if run_owner is None or run_owner.leaving or not run_owner.owned or not entry.state.run.is_open:
+        if (
+            self._run_owner is None
+            or run_owner is None
+            or run_owner.leaving
+            or not run_owner.owned
+            or not entry.state.run.is_open
+        ):
             return observed
         if not _is_pod_missing(entry.state, observed):
             return observed
-        assert self._dialect.run_owner_name is not None
-        assert self._dialect.run_owner is not None
         found = await find(
-            self._cluster, CONFIG_MAP, self._dialect.run_owner_name(entry.manifest), key_of(entry.manifest).namespace
+            self._cluster, CONFIG_MAP, self._run_owner.name(entry.manifest), key_of(entry.manifest).namespace
         )
-        seen = self._dialect.run_owner(found, entry.manifest) if found is not None else None
+        seen = self._run_owner.observe(found, entry.manifest) if found is not None else None
         return replace(observed, run_owner=seen)
 
     def _observe_pod(self, pod: Obj, entry: JobCacheEntry) -> ObservedPod | None:
@@ -452,16 +470,16 @@ class JobReconciler:
     # 4. Storing
 
     def _record_history(self, entry: JobCacheEntry, job: Job, observed: Observed, step: Step, now: datetime) -> None:
-        if self._dialect.snapshot is None:
+        if self._snapshots is None:
             if step.state.is_ended and not entry.state.is_ended:
                 self._log_snapshot(self._end_snapshot(entry.manifest, job, observed, step, now))
         else:
             for notice in step.notices:
-                self._log_snapshot(self._dialect.snapshot(entry.manifest, entry.state, notice, self._settings, now))
+                self._log_snapshot(self._snapshots.snapshot(entry.manifest, entry.state, notice, self._settings, now))
 
     def _end_snapshot(self, manifest: Obj, job: Job, observed: Observed, step: Step, now: datetime) -> Snapshot:
         """The job as it ended, for languages that define no snapshots of their own."""
-        status = self._dialect.report(job, step.state, observed, manifest, now).status
+        status = self._dialect.status(job, step.state, observed, manifest, now).status
         whole = {"apiVersion": self._kind.api_version, "kind": self._kind.kind, **manifest}
         return Snapshot(str(key_of(manifest)), ON_JOB_END, whole if status is None else {**whole, "status": status})
 
@@ -521,7 +539,7 @@ class JobReconciler:
 
     async def _write_state(self, entry: JobCacheEntry, job: Job, state: JobState) -> None:
         version = entry.manifest["metadata"]["resourceVersion"]
-        ledger = self._dialect.record(job, state, self._settings)
+        ledger = self._dialect.save_state(job, state, self._settings)
         condition = {"op": "replace", "path": "/metadata/resourceVersion", "value": version}
         entry.state_unreadable = True  # until the answer is here, also where we are cut off before it
         patch = [condition, *ledger.patch(entry.manifest)]
@@ -583,7 +601,7 @@ class JobReconciler:
         """Write the status where it is not the job state itself, and only if it differs from the stored one.
         Returns when it changes by time alone."""
         manifest = entry.manifest
-        report = self._dialect.report(job, entry.state, observed, manifest, now)
+        report = self._dialect.status(job, entry.state, observed, manifest, now)
         operations: list[Obj] = []
         if report.status is not None and report.status != manifest.get("status"):
             operations = [{"op": "add", "path": "/status", "value": report.status}]

@@ -28,6 +28,15 @@ from shoal.cluster.client import (
     Preconditions,
 )
 from shoal.controller_runtime.metrics import Metrics
+from shoal.dialects.capabilities import (
+    Commands,
+    DeletionMark,
+    DisplayNames,
+    Gangs,
+    OwnedObjects,
+    PodFinalizer,
+    RunOwner,
+)
 from shoal.dialects.dialect import Dialect
 from shoal.engine import (
     Accepted,
@@ -115,6 +124,11 @@ class WriteExecutor:
         self._rng = rng
         self._unanswered: dict[str, dict[Target, str]] = {}  # by job: names requested, without a response yet
         self._dialect = dialect
+        self._run_owner = dialect.capability(RunOwner)
+        self._owned_objects = dialect.capability(OwnedObjects)
+        self._gangs = dialect.capability(Gangs)
+        self._commands = dialect.capability(Commands)
+        self._display_names = dialect.capability(DisplayNames)
         self._pods = pods
         self._owned = owned
         self._owned_writer = OwnedWriter(cluster, dialect, owned, self._counted)
@@ -139,7 +153,7 @@ class WriteExecutor:
 
     async def _is_fitted(self, manifest: Obj, creates: Sequence[Write], results: WriteResults) -> bool:
         """Whether it is known what bodies have to be fitted to; else each is refused, and asked for again."""
-        if self._dialect.owned_objects is None or self._dialect.owned_objects.cluster_lookups is None:
+        if self._gangs is None or self._gangs.cluster_lookups is None:
             return True
         asked = [write for write in creates if isinstance(write, Create)]
         roles = {create.target.role for create in asked if isinstance(create.target, TaskRef)}
@@ -248,14 +262,14 @@ class WriteExecutor:
 
     def _annotate(self, pod: Obj, manifest: Obj, ref: TaskRef) -> None:
         """Name the job and the task on the pod: its node keeps their logs together when the pod is gone."""
-        kind, called = self._dialect.kind, self._dialect.display_name
+        kind, names = self._dialect.kind, self._display_names
         project = annotations_of(manifest).get(PROJECT)
         pod["metadata"]["annotations"] = {
             **annotations_of(pod),
             JOB: f"{'.'.join(filter(None, (kind.kind, kind.group)))}/{key_of(manifest).name}",
             JOB_UID: uid_of(manifest),
             **({PROJECT: project} if project is not None else {}),
-            TASK: (called(pod, manifest) if called is not None else "") or str(ref),
+            TASK: (names.of(pod, manifest) if names is not None else "") or str(ref),
         }
 
     async def _made(self, kind: Kind, obj: Obj, manifest: Obj, *, asked_before: bool) -> Obj:
@@ -266,7 +280,7 @@ class WriteExecutor:
             found = None
             if asked_before and refused.reason == "AlreadyExists":
                 found = await find(self._cluster, kind, name, namespace)
-            owner = self._dialect.owner(found) if found is not None else None
+            owner = self._dialect.owner_of(found) if found is not None else None
             if found is None or owner is None or owner.uid != uid_of(manifest):
                 raise
             return found
@@ -278,8 +292,8 @@ class WriteExecutor:
     def _build(self, manifest: Obj, create: Create) -> tuple[Kind, Obj]:
         if isinstance(create.target, TaskRef):
             return POD, self._dialect.build_pod(manifest, create)
-        if isinstance(create.target, RunOwnerRef) and self._dialect.build_run_owner is not None:
-            return CONFIG_MAP, self._dialect.build_run_owner(manifest, create)
+        if isinstance(create.target, RunOwnerRef) and self._run_owner is not None:
+            return CONFIG_MAP, self._run_owner.build(manifest, create)
         raise UnsupportedWrite(f"{self._dialect.kind} has no form for {create.target}")
 
     # Deleting
@@ -328,30 +342,30 @@ class WriteExecutor:
     def _is_meant(self, manifest: Obj, delete: Delete, found: Obj) -> bool:
         if delete.uid:
             return uid_of(found) == delete.uid
-        owner = self._dialect.owner(found)
+        owner = self._dialect.owner_of(found)
         return owner is not None and owner.uid == uid_of(manifest)
 
     def _target_of(self, manifest: Obj, delete: Delete) -> tuple[Kind, str]:
         target = delete.target
         if isinstance(target, TaskRef):
             return POD, self._pods.name_of(delete.uid) or self._dialect.pod_name(manifest, target)
-        if isinstance(target, RunOwnerRef) and self._dialect.run_owner_name is not None:
-            return CONFIG_MAP, self._dialect.run_owner_name(manifest)
+        if isinstance(target, RunOwnerRef) and self._run_owner is not None:
+            return CONFIG_MAP, self._run_owner.name(manifest)
         if isinstance(target, JobRef):
             return self._dialect.kind, key_of(manifest).name
-        if isinstance(target, GroupRef | OwnedObjectRef) and self._dialect.owned_objects is not None:
-            kind, name = self._dialect.owned_objects.locate_object(manifest, target)
+        if isinstance(target, GroupRef | OwnedObjectRef) and self._owned_objects is not None:
+            kind, name = self._owned_objects.locate_object(manifest, target)
             return kind, self._owned.name_of(delete.uid) or name
-        if isinstance(target, CommandRef) and self._dialect.commands is not None:
-            return self._dialect.commands.kind, self._owned.command_named(target) or ""  # '': it no longer exists
+        if isinstance(target, CommandRef) and self._commands is not None:
+            return self._commands.kind, self._owned.command_named(target) or ""  # '': it no longer exists
         raise UnsupportedWrite(f"{self._dialect.kind} has no form for {target}")
 
     async def discard(self, commands: Iterable[Obj]) -> None:
         """Delete commands that have no job to act on."""
-        assert self._dialect.commands is not None
+        assert self._commands is not None
         for command in commands:
             options = DeleteOptions(preconditions=Preconditions(uid=uid_of(command)))
-            kind, name, namespace = self._dialect.commands.kind, name_of(command), namespace_of(command)
+            kind, name, namespace = self._commands.kind, name_of(command), namespace_of(command)
             try:
                 await self._counted(kind, "delete", self._cluster.delete(kind, name, namespace, options))
             except ApiError as refused:
@@ -368,7 +382,7 @@ class WriteExecutor:
             results.failure = results.failure or failure
 
     async def _apply(self, manifest: Obj, apply: Apply, results: WriteResults) -> None:
-        if self._dialect.owned_objects is None:
+        if self._owned_objects is None:
             raise UnsupportedWrite(f"{self._dialect.kind} has no form for {apply}")
         try:
             await self._owned_writer.apply(manifest, apply)
@@ -378,23 +392,23 @@ class WriteExecutor:
 
     async def _mark(self, manifest: Obj, uid: str) -> None:
         """That the controller sends the pod away; one that has gone needs no mark."""
-        name, mark = self._pods.name_of(uid), self._dialect.deletion_mark
+        name, mark = self._pods.name_of(uid), self._dialect.capability(DeletionMark)
         if mark is None:
             raise UnsupportedWrite(f"{self._dialect.kind} has no mark for doomed pods")
         if name is None:
             return
         try:
-            await self._patch(POD, manifest, name, {**mark, "metadata": _with_uid(mark, uid)})
+            await self._patch(POD, manifest, name, {**mark.patch, "metadata": _with_uid(mark.patch, uid)})
         except ApiError as refused:
             if refused.code not in (404, 409):
                 raise
 
     async def free(self, manifest: Obj, uid: str) -> None:
         """Remove our finalizer from a pod whose end is counted, or that will not be counted any more."""
-        name = self._pods.name_of(uid)
-        if name is None:
+        name, finalizer = self._pods.name_of(uid), self._dialect.capability(PodFinalizer)
+        if name is None or finalizer is None:
             return
-        patch = {"metadata": {"uid": uid, "$deleteFromPrimitiveList/finalizers": [self._dialect.finalizer]}}
+        patch = {"metadata": {"uid": uid, "$deleteFromPrimitiveList/finalizers": [finalizer.name]}}
         request = self._cluster.patch(POD, name, namespace_of(manifest), patch=patch, patch_type=PatchType.STRATEGIC)
         try:
             await self._counted(POD, "patch", request)

@@ -79,7 +79,7 @@ def jobs_that_end(pods: Iterable[Mapping[str, Any]]) -> str:
     for pod in pods:
         if (pod.get("status") or {}).get("phase") != "Running" or pod["spec"].get("restartPolicy") != "Never":
             continue
-        owners = ((dialect.kind.kind, dialect.owner(dict(pod))) for dialect in dialects())
+        owners = ((dialect.kind.kind, dialect.owner_of(dict(pod))) for dialect in dialects())
         name = next((f"{kind} {owner.key.name}" for kind, owner in owners if owner is not None), "")
         counts[name or f"Pod {pod['metadata']['name']}"] += 1
     return ", ".join(

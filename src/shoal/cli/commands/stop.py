@@ -34,7 +34,7 @@ def command(choice: Choice, name: str) -> None:
         if (why := why_unstoppable(job)) is not None:
             raise click.ClickException(why)
         is_new = await stop(cluster, job)
-        if job.dialect.stop_holds:
+        if job.stop_keeps_work:
             return f"{job} is {'' if is_new else 'already '}suspended. `shoal start {job.name}` lets it go on."
         return f"{job} {'stops' if is_new else 'is stopping already'}. `shoal wait {job.name}` waits until it has."
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from shoal.dialects.dialect import Lookup
+from shoal.dialects.capabilities import Lookup
 from shoal.dialects.job_limits import LARGEST_JOB
 from shoal.dialects.volcano import lifecycle_policies, names, plugins
 from shoal.dialects.volcano.cel_rules import MUTABLE, NO_TASK, SAME_TASKS
