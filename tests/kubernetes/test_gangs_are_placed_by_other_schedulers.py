@@ -146,7 +146,7 @@ class Play:
         """Whether the gang's object, and no other, shows what the job asks for now."""
         if self.placer.kind is None or not self.placer.has_seen_lease:
             return True
-        job = with_backend(DIALECT, self.placer).read(self.job(), settings())
+        job = with_backend(DIALECT, self.placer).to_job(self.job(), settings())
         assert job is not None
         (gate,) = [gate for gate in job.policies.gates if isinstance(gate, GroupGate)]
         shown = [annotations_of(group)["shoal.dev/setting"] for group in self.groups()]

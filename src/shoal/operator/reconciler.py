@@ -444,15 +444,9 @@ class JobReconciler:
         The end of the whole must not depend on which of two watches is faster.
         """
         run_owner = observed.run_owner
-        if (
-            self._run_owner is None
-            or run_owner is None
-            or run_owner.leaving
-            or not run_owner.owned
-            or not entry.state.run.is_open
-        ):
+        if self._run_owner is None or run_owner is None or run_owner.leaving or not run_owner.owned:
             return observed
-        if not _is_pod_missing(entry.state, observed):
+        if not entry.state.run.is_open or not _is_pod_missing(entry.state, observed):
             return observed
         found = await find(
             self._cluster, CONFIG_MAP, self._run_owner.name(entry.manifest), key_of(entry.manifest).namespace
