@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping
 
 from pydantic import ValidationError
 
+from shoal.dialects.template_validation import unknown_fields
 from shoal.dialects.volcano import plugins
 from shoal.dialects.volcano.children import plugin_job_of
 from shoal.dialects.volcano.min_available import MinAvailableNotes
 from shoal.dialects.volcano.plugins.svc import fits_a_variable
 from shoal.dialects.volcano.spec import JobSpec, LifecyclePolicy, TaskSpec, default, spec_of
-from shoal.dialects.volcano.template_validation import unknown_fields
 from shoal.dialects.volcano.validation import admit
 from shoal.kube.objects import Obj, at_path
 
