@@ -13,10 +13,10 @@ from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, NamedTuple, TypeVar
 
 import msgspec
-from pydantic import ValidationError
+from pydantic import ValidationError, WithJsonSchema
 
 from shoal.dialects import state_annotation
 from shoal.dialects.base_settings import BaseSettings
@@ -53,6 +53,8 @@ ROLE = "shoal.dev/role"
 INDEX = "shoal.dev/index"
 RUN = "shoal.dev/run"
 LONGEST_POD_NAME = 63
+
+PodTemplate = Annotated[dict[str, Any], WithJsonSchema(PRESERVED)]  # for models: validated as pods are
 
 S = TypeVar("S", bound=Model)
 
