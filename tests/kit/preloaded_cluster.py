@@ -48,7 +48,9 @@ def founded(seed: int, dialect: Dialect = DIALECT) -> SimulatedCluster:
     """A cluster of its own with the kind of Frameworks, or of another language, defined and guarded."""
     clock = VirtualClock()
     known = {each.kind.resource: each for each in dialects()}
-    machinery = Machinery(Preloaded(_rows(known.get(dialect.kind.resource, dialect))), clock=clock, rng=random.Random(seed))
+    machinery = Machinery(
+        Preloaded(_rows(known.get(dialect.kind.resource, dialect))), clock=clock, rng=random.Random(seed)
+    )
     admit(machinery, [dialect])
     return SimulatedCluster(seed, base=EmbeddedCluster(machinery), clock=clock)
 
