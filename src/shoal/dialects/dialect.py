@@ -100,6 +100,7 @@ class Dialect(ABC):
     other_versions: tuple[Kind, ...] = ()  # other versions the same objects are written in
     embedded_only: bool = False  # on Kubernetes its own controllers run these jobs
     never_completes: bool = False  # its jobs have no end of their own
+    state_in_annotation: bool = False  # not in the status: storing it takes the right to change the job itself
     capabilities: tuple[Capability, ...] = ()  # at most one of each class
 
     def capability(self, wanted: type[C]) -> C | None:
@@ -174,6 +175,7 @@ class DialectWrapper(Dialect):
         self.other_versions = inner.other_versions
         self.embedded_only = inner.embedded_only
         self.never_completes = inner.never_completes
+        self.state_in_annotation = inner.state_in_annotation
         self.capabilities = (
             *(each for each in inner.capabilities if not isinstance(each, tuple(replaced))),
             *added,

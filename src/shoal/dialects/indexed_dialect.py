@@ -78,6 +78,7 @@ class IndexedDialect(Dialect, Generic[S]):
     """Set `group`, `version`, `names` and `spec_model`; implement `roles` and, where the defaults do not fit, the
     other methods."""
 
+    state_in_annotation = True
     group: ClassVar[str]
     version: ClassVar[str]
     names: ClassVar[Obj]  # kind, listKind, plural, singular, shortNames

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from shoal.controller_runtime.rights import INFORMER_VERBS, Permission, permissions_on
-from shoal.dialects.capabilities import ClusterValidation, Commands, Gangs, OwnedObjects, RunOwner
+from shoal.dialects.capabilities import ClusterValidation, Commands, DeletionMark, Gangs, OwnedObjects, RunOwner
 from shoal.dialects.dialect import Dialect
 from shoal.kube.kinds import (
     CONFIG_MAP,
@@ -61,13 +61,13 @@ def _owned_object_rights(dialect: Dialect) -> list[Permission]:
     """Groups, companions and orders, where a language has them, and a ledger that is an annotation of the job."""
     rights: list[Permission] = []
     owned, gangs = dialect.capability(OwnedObjects), dialect.capability(Gangs)
-    if owned is not None:
-        kind = dialect.kind
-        rights += permissions_on(kind, ("patch",), "to keep the ledger, and names of claims")
+    if dialect.state_in_annotation:
+        rights += permissions_on(dialect.kind, ("patch",), "to keep the ledger, and names of claims")
+    if dialect.capability(DeletionMark) is not None:
         rights += permissions_on(POD, ("patch",), "to mark pods that the operator itself sends away")
-        for child in owned.children:
-            is_group = gangs is not None and child.kind == gangs.group
-            rights += group_rights(dialect) if is_group else _on_child(child.kind)
+    for child in owned.children if owned is not None else ():
+        is_group = gangs is not None and child.kind == gangs.group
+        rights += group_rights(dialect) if is_group else _on_child(child.kind)
     if (commands := dialect.capability(Commands)) is not None:
         rights += permissions_on(commands.kind, ("delete", *INFORMER_VERBS), "to obey orders to jobs, once each")
     return rights

@@ -18,6 +18,7 @@ class TemplateDialect(Dialect):
     """A kind every cluster knows, with its template in `spec.template`."""
 
     embedded_only = True
+    state_in_annotation = True
     role: str  # the name of its one role
     finalizer: str = ""  # on its pods
 

@@ -40,6 +40,7 @@ class _VolcanoProgress(Progress):
 
 class VolcanoDialect(Dialect):
     kind = crd.kind()
+    state_in_annotation = True
     capabilities = (
         children.JobChildren(),
         children.JobGangs(),
