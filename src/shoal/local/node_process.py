@@ -38,7 +38,7 @@ from shoal.node.images import Images
 from shoal.node.kubelet_api.authorization import CallerAuthorizer, ClientCaWatcher
 from shoal.node.kubelet_api.server import KubeletServer
 from shoal.node.node_object import detect_machine
-from shoal.node.rbac import REQUIRED_PERMISSIONS, Permission, lease_permission, missing_permissions
+from shoal.node.rbac import REQUIRED_PERMISSIONS, NodePermission, lease_permission, missing_permissions
 from shoal.node.sandbox.interface import Network
 from shoal.node.sandbox.sandbox_manager import NetworkUnavailable, SandboxManager
 from shoal.node.service_account_tokens import TokenManager
@@ -226,7 +226,7 @@ async def find_name(cluster: Cluster, wanted: str) -> str:
 async def check_rights(cluster: KubernetesCluster, node: str) -> None:
     """All that is missing at once, before anything is registered."""
 
-    async def check_access(verb: str, need: Permission) -> bool:
+    async def check_access(verb: str, need: NodePermission) -> bool:
         return (await cluster.check_access(verb, need.kind, need.namespace, need.name)).is_allowed
 
     if await missing_permissions(check_access, (lease_permission(node),)):

@@ -39,7 +39,7 @@ def command(mount: Path, folder: Path) -> None:
 
     try:
         env = environment.read(os.environ)
-    except environment.EnvironmentInvalid as mistakes:
+    except environment.BarrierEnvironmentInvalid as mistakes:
         raise _exit(HOPELESS, str(mistakes)) from None
     try:
         reader = framework_client.FrameworkReader(connection.find(env, os.environ), env.namespace, env.framework)

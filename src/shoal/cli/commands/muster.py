@@ -39,7 +39,7 @@ def command(what: str) -> None:
     try:
         config = environment.read(os.environ)
         env = asyncio.run(_wait_for_peers(config))
-    except (environment.EnvironmentInvalid, TooManyFailed, ConnectionConfigError) as problem:
+    except (environment.LauncherEnvironmentInvalid, TooManyFailed, ConnectionConfigError) as problem:
         for line in str(problem).splitlines():
             _print(line)
         raise SystemExit(1) from None
