@@ -96,7 +96,7 @@ class Digest:
         if resumed := RESUME.search(line):
             return f"they go on in epoch {resumed[1]} at step {resumed[2]}"
         if result := RESULT.search(line):
-            return f"{float(result[1]):.1f} % of the validation images are told right"
+            return f"validation accuracy {float(result[1]):.1f} %"
         return None
 
 

@@ -131,7 +131,7 @@ def last_message(state: JobState) -> str:
     """The last output of the task that made the job fail; empty if it left no message."""
     is_over = state.is_ended or state.is_held
     message = last_message_lines(state, state.run.outcome) if is_over and state.run.outcome is not None else []
-    return _section("The last it said", message)
+    return _section("Last output", message)
 
 
 def _lines_of_failure(failure: FailedAttempt | None) -> str:
@@ -258,4 +258,4 @@ def _why_groups_wait(found: FoundJob, context: DescribeContext) -> Iterator[str]
         if why := owned_objects.pending_reason(group):
             yield f"{owned_objects.group.kind} {name_of(group)} waits: {why}."
         if unsaid := unsupported_features(group):
-            yield f"Whoever places its pods cannot be told {unsaid}."
+            yield f"Its scheduler does not support {unsaid}."

@@ -114,7 +114,7 @@ def _documents(text: bytes, where: str) -> Iterable[Manifest | UnreadableFile]:
             yield UnreadableFile(f"{place}{begins} is not YAML: {problem}")
             continue
         if body.duplicates:
-            yield UnreadableFile(f"{place}: {', '.join(body.duplicates)} stands twice; only one can be meant.")
+            yield UnreadableFile(f"{place}: {', '.join(body.duplicates)} occurs twice; remove one.")
         elif body.value is not None:  # else comments alone
             yield from _objects(body.value, place)
 

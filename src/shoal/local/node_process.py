@@ -172,7 +172,7 @@ async def _sandboxes(data: DataFolder, pids_limit: int | None) -> SandboxManager
     except NetworkUnavailable as refused:
         raise CannotJoin(
             f"{str(refused).partition('. Choose')[0]}. A node of a cluster that runs elsewhere needs them: an API "
-            "server takes no 127.x.y.z address for a Service's pods. `shoal doctor` says what would allow them."
+            "server takes no 127.x.y.z address for a Service's pods. `shoal doctor` shows what would allow them."
         ) from None
 
 

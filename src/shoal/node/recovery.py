@@ -23,7 +23,7 @@ NEVER_RAN = "StartError"
 def ended_by(exited: Exited, *, never_ran: bool = False, message: str = "") -> Ended:
     """A sandbox's account of an end, as the record keeps it."""
     if exited.code is None and exited.signal is None:
-        return unknown_end(exited.at, exited.message or "nobody saw the container end")
+        return unknown_end(exited.at, exited.message or "the end of the container was not observed")
     code = exited.code if exited.code is not None else 128 + (exited.signal or 0)
     reason = "OOMKilled" if exited.oom_killed else NEVER_RAN if never_ran else ""
     return Ended(exited.at, code, exited.signal, reason, exited.message or message)

@@ -407,7 +407,7 @@ class WriteExecutor:
     def _name_of(self, uid: str) -> str:
         name = self._pods.name_of(uid)
         if name is None:
-            raise OutcomeUnknown(f"the pod with uid {uid} has gone meanwhile")
+            raise OutcomeUnknown(f"the pod with uid {uid} is gone")
         return name
 
     async def _patch(self, kind: Kind, manifest: Obj, name: str, patch: Obj) -> None:

@@ -100,16 +100,16 @@ def describe_remaining_pods(data: DataFolder, pods: Iterable[Mapping[str, Any]] 
     """What the next start finds of the pods that were stopped with their cluster."""
     up = f"`{data.command('up')}` starts it again"
     if pods is None:
-        return f"{up}; pods that ran start anew, but for those with restartPolicy Never, which have ended."
+        return f"{up}; pods that ran are restarted, except those with restartPolicy Never, which have ended."
     running = [pod for pod in pods if (pod.get("status") or {}).get("phase") == "Running"]
     ended = sum(pod["spec"].get("restartPolicy") == "Never" for pod in running)
     if not running:
         return f"{up} where it was."
     if not ended:
-        return f"{up}, and {_plural(len(running), 'pod that ran starts', 'pods that ran start')} anew."
+        return f"{up}, and {_plural(len(running), 'pod that ran is restarted', 'pods that ran are restarted')}."
     for_good = f"{_plural(ended, 'pod that ran has', 'pods that ran have')} ended for good (restartPolicy Never)"
     left = len(running) - ended
-    rest = f"; {_plural(left, 'starts', 'start')} anew" if left else ""
+    rest = f"; {_plural(left, 'is restarted', 'are restarted')}" if left else ""
     return f"{up}. {for_good}{rest}."
 
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 INTERRUPTED = 130
 ADD_CAPACITY_HINT = (
-    "Nobody can add nodes to the cluster of `shoal run`: let the job ask for less, or give the cluster more with "
+    "Nodes cannot be added to the cluster of `shoal run`: let the job request less, or give the cluster more with "
     "--capacity or --nodes."
 )
 CHANGE_FILE_HINT = (
@@ -387,7 +387,7 @@ class UnschedulableJobs:
             self.stop(job, found.why, hint)
         elif uid not in self._reported:
             self._reported.add(uid)
-            self._shown.note(f"{job} goes on, but {found.task or 'one of its gangs'} can never start here: {why}")
+            self._shown.note(f"{job} continues, but {found.task or 'one of its gangs'} can never start here: {why}")
 
 
 async def _stop_job(cluster: Cluster, job: FoundJob, shown: LineDisplay | TableDisplay, hint: str) -> None:

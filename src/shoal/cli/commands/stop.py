@@ -35,7 +35,7 @@ def command(choice: Choice, name: str) -> None:
             raise click.ClickException(why)
         is_new = await stop(cluster, job)
         if job.dialect.stop_holds:
-            return f"{job} is {'' if is_new else 'already '}suspended. `shoal start {job.name}` lets it go on."
+            return f"{job} is {'' if is_new else 'already '}suspended. `shoal start {job.name}` resumes it."
         return f"{job} {'stops' if is_new else 'is stopping already'}. `shoal wait {job.name}` waits until it has."
 
     click.echo(with_cluster(choice, work, is_change=True))
