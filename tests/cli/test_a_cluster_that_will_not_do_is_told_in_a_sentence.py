@@ -292,7 +292,7 @@ SERVERS: dict[str, tuple[Step, str]] = {
     ),
     "unwell": (
         refusal(500, "InternalError", "etcd is gone"),
-        "the API server does not respond as it should: etcd is gone. Try again; its log has the details.",
+        "the API server failed: etcd is gone. Try again; its log has the details.",
     ),
 }
 

@@ -212,9 +212,7 @@ async def test_a_name_taken_by_another_job_is_waited_for_and_reported() -> None:
         await world.user.delete(POD, "a-worker-0", NAMESPACE)
         await world.up("a", 2)
         following.cancel()
-    why = (
-        "there is a pod a-worker-0 of another owner; its own is created when that one is gone; or rename one of the two"
-    )
+    why = "there is a pod a-worker-0 of another owner; its own follows when that one is gone; or rename one of the two"
     assert f"worker-0  waiting, {why}" in page
     assert (uid_of(kept), "deletionTimestamp" in kept["metadata"]) == (uid_of(other), False)
     assert list(dict.fromkeys(cause for name, cause in sights if name == "worker-0")) == [why, ""]

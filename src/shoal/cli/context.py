@@ -214,7 +214,7 @@ def format_api_error(refused: Any) -> str:
     """A refusal with every mistake on a line of its own."""
     causes = [str(cause) for cause in refused.causes]
     if refused.code >= 500:
-        return f"the API server does not respond as it should: {format_error(refused.message)} Try again; its log has the details."
+        return f"the API server failed: {format_error(refused.message)} Try again; its log has the details."
     if refused.code == 403 and " cannot " in refused.message:
         return f"{format_error(refused.message)} Ask for a role that allows it."
     if len(causes) < 2:

@@ -38,7 +38,8 @@ def why_name_taken(pod: Obj) -> str:
     """Why a task has no pod of its own: a pod of another owner has the name."""
     owners = ((dialect.kind.kind, dialect.owner(pod)) for dialect in dialects())
     owner_name = next((f"{kind} {owner.key.name}" for kind, owner in owners if owner is not None), "another owner")
-    return f"there is a pod {name_of(pod)} of {owner_name}; its own is created when that one is gone; or rename one of the two"
+    fact = f"there is a pod {name_of(pod)} of {owner_name}"
+    return f"{fact}; its own follows when that one is gone; or rename one of the two"
 
 
 def why_idle(found: FoundJob, state: JobState) -> str:

@@ -146,7 +146,7 @@ _LIMITS = (
     (
         cgroups.MEMORY,
         "memory limits",
-        "memory limits are not enforced; a pod the kernel kills for the whole machine's memory is reported as OOMKilled",
+        "memory limits are not enforced; a pod killed because the machine is out of memory is reported as OOMKilled",
     ),
     (cgroups.CPU, "cpu limits", "cpu limits are not enforced: a pod may use every processor of the machine"),
     (

@@ -75,7 +75,7 @@ def _connection() -> ConnectionConfig:
     written = os.environ.get("SHOAL_KUBECONFIG") or os.environ.get("KUBECONFIG")
     if not written:
         raise ConnectionConfigError(
-            "this pod was given no service account, and KUBECONFIG is not set: there is no API server to read the pods from"
+            "this pod has no service account, and KUBECONFIG is not set: there is no API server to ask"
         )
     return from_kubeconfig(Path(written))
 

@@ -42,9 +42,7 @@ def capacity_of(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -
 
 @click.command("up")
 @data_option
-@click.option(
-    "--detach", "-d", is_flag=True, help="Return once the cluster is ready; it keeps running in the background."
-)
+@click.option("--detach", "-d", is_flag=True, help="Return once the cluster is ready; it keeps running.")
 @click.option(
     "--nodes",
     type=click.IntRange(1, 64),
@@ -113,8 +111,8 @@ def configured(options: dict[str, Any], *, job_file: Path | None = None) -> Clus
         raise click.UsageError(f"--bind: {refused}") from None
     if open_to_others and not certificate:
         raise click.UsageError(
-            f"--bind {options['bind']} can be reached from other machines. Give --tls-cert and --tls-key, so that clients "
-            "can verify this server, or leave --bind out."
+            f"--bind {options['bind']} can be reached from other machines. Give --tls-cert and --tls-key, so that "
+            "clients can verify this server, or leave --bind out."
         )
     return ClusterConfig(
         nodes=options["nodes"] or settings.nodes,
