@@ -132,7 +132,8 @@ def test_a_judged_task_that_is_not_answered_is_noticed():
     world = started(t9())
     role = world.state.roles[0]
     judged = with_(role, tasks=(role.tasks[0].with_outcome(Outcome(FailureClass.UNKNOWN)), *role.tasks[1:]))
-    assert "ends_answered_at_once" in told(world, lambda world, step: with_(step, state=with_(step.state, roles=(judged,))))
+    unanswered = lambda world, step: with_(step, state=with_(step.state, roles=(judged,)))  # noqa: E731
+    assert "ends_answered_at_once" in told(world, unanswered)
 
 
 def failing(job: Job) -> World:

@@ -157,7 +157,7 @@ def _history(found: FoundJob, state: JobState, context: DescribeContext) -> Iter
         lines.append(Line(stamps.ended, f"It {_verb(job_status(state))}."))
     for line in group_events(lines):
         ago = format_duration((context.now - line.at).total_seconds())
-        yield f"{line.at.astimezone():%H:%M:%S} ({ago} ago)  {line.text}"
+        yield f"{line.at.astimezone():%H:%M:%S} ({ago} ago)  {_UID_OF_GROUP.sub('', line.text)}"
 
 
 def _line_of(event: Obj) -> Line | None:
@@ -166,7 +166,7 @@ def _line_of(event: Obj) -> Line | None:
         return None
     count = event.get("count") or 1
     repeats = f" ({count} times)" if count > 1 else ""
-    text = _UID_OF_GROUP.sub("", event.get("message") or "").rstrip(".")
+    text = (event.get("message") or "").rstrip(".")
     return Line(times.parse(when), f"{text}{repeats}.", decoded(annotations_of(event).get(MESSAGE) or ""))
 
 

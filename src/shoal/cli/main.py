@@ -19,7 +19,7 @@ COMMANDS = {
     "run": "Run jobs on a throw-away cluster and wait for them.",
     "submit": "Submit jobs to a cluster.",
     "get": "List jobs, whatever language they are written in.",
-    "describe": "Tell the story of a job: what happened, when, why, and what is next.",
+    "describe": "Describe a job: what happened, when, why, and what is next.",
     "logs": "Print the logs of a job's tasks.",
     "events": "List Events, the latest last.",
     "top": "Show the processor time and memory that the tasks of jobs use now.",
