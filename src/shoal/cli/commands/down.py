@@ -19,13 +19,15 @@ from shoal.local.orphan_cleanup import end_pods, end_throwaways
 
 @click.command("down")
 @data_option
-@click.option("--timeout", default=60.0, show_default=True, metavar="SECONDS", help="How long to wait for the end.")
+@click.option(
+    "--timeout", default=60.0, show_default=True, metavar="SECONDS", help="Seconds to wait for the cluster to stop."
+)
 def command(folder: Path, timeout: float) -> None:
-    """Stop a cluster; what it stores stays.
+    """Stop a cluster and keep its data.
 
-    The processes of its pods are stopped with their grace periods, as when a machine is shut down. After the next
-    `shoal up` each pod's restartPolicy decides whether it starts again. Pods that a killed cluster left running are
-    stopped as well.
+    The processes of its pods are terminated with their grace periods, as at the shutdown of a machine. After the next
+    `shoal up` each pod's restartPolicy decides whether it restarts. Pods left running by a cluster that was killed are
+    terminated too.
     """
     end_throwaways()
     data = DataFolder(folder)

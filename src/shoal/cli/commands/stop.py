@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 @job_argument
 @cluster_options
 def command(choice: Choice, name: str) -> None:
-    """Stop a job; the object stays.
+    """Stop a job and keep its object.
 
-    Its pods end with their grace periods. A stopped job does not run again: delete it and submit it again for that. A
-    batch Job is suspended instead: it keeps its successes, and `shoal start` resumes it. A ReplicaSet has no end and
-    cannot be stopped: scale it to 0, or delete it.
+    Its pods are terminated with their grace periods. A stopped job does not run again: delete it and submit it again. A
+    batch Job is suspended instead: it keeps its successes, and `shoal start` resumes it. A ReplicaSet never completes
+    and cannot be stopped: scale it to 0, or delete it.
     """
     from shoal.cli.job_actions import stop, why_unstoppable
     from shoal.cli.job_lookup import find_job
