@@ -23,7 +23,8 @@ def installation_options(command: Command) -> Command:
             help=DIALECTS_HELP,
         ),
         click.option(
-            "-n", "--namespace", default="shoal-system", show_default=True, metavar="NAME", help="The operator's namespace."
+            "-n", "--namespace", default="shoal-system", show_default=True, metavar="NAME",
+            help="Namespace of the operator.",
         ),
         click.option("--name", default="", metavar="NAME", help="Name of the installation."),
         kubeconfig_options("Path to the kubeconfig.  [default: KUBECONFIG or ~/.kube/config]"),

@@ -72,7 +72,7 @@ def _because(problems: list[str]) -> str:
 
 
 @click.command("node")
-@kubeconfig_options("The cluster to join, with the node's credentials.  [default: KUBECONFIG, then ~/.kube/config]")
+@kubeconfig_options("Path to a kubeconfig with the node's credentials.  [default: KUBECONFIG or ~/.kube/config]")
 @click.option("--name", default="", metavar="NAME", help="Name of the node.  [default: from the credentials]")
 @click.option(
     "--data", "folder", type=click.Path(file_okay=False, path_type=Path),
