@@ -105,7 +105,9 @@ def _because(problems: list[str]) -> str:
     "--port", type=click.IntRange(0, 65535), help="Port for logs and exec.  [default: 10250, or any free port]"
 )
 @click.option("--tls-cert", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Certificate to serve.")
-@click.option("--tls-key", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Its key.")
+@click.option(
+    "--tls-key", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Private key of the certificate."
+)
 @click.option(
     "--config", "file", type=click.Path(dir_okay=False, path_type=Path), envvar="SHOAL_CONFIG", show_envvar=True,
     help="Configuration file, for images.  [default: ./shoal.yaml, then ~/.config/shoal/shoal.yaml]",

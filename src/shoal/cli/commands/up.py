@@ -58,7 +58,9 @@ def capacity_of(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -
     "--port", type=click.IntRange(0, 65535), help="Port of the API.  [default: as last time, else any free port]"
 )
 @click.option("--tls-cert", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Certificate to serve.")
-@click.option("--tls-key", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Its key.")
+@click.option(
+    "--tls-key", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Private key of the certificate."
+)
 @click.option(
     "--config", "file", type=click.Path(dir_okay=False, path_type=Path), envvar="SHOAL_CONFIG", show_envvar=True,
     help="Configuration file.  [default: ./shoal.yaml, then ~/.config/shoal/shoal.yaml]",
