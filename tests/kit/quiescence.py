@@ -53,7 +53,7 @@ def _shows_what_was_answered(loop: JobReconciler, there: Objects, namespace: str
 
 def _has_more_to_do(loop: JobReconciler) -> bool:
     entries = loop._cache.active.values()
-    unwritten = any(entry.stored.unwritten_since is not None or entry.expectations.has_results for entry in entries)
+    unwritten = any(entry.stored.unwritten_since is not None or entry.expectations._results for entry in entries)
     return unwritten or bool(loop._work._retries)
 
 

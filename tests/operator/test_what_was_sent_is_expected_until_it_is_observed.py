@@ -81,7 +81,7 @@ def test_creates_reach_every_pass_until_a_job_state_with_them_is_stored() -> Non
     answer(expectations, SECOND_CREATED)
     assert expectations.begin_pass(job_state()) == (FIRST_CREATED, SECOND_CREATED)
     expectations.end_pass(is_stored=False)
-    assert (expectations.has_results, expectations.is_satisfied) == (False, False)
+    assert not expectations.is_satisfied
     expectations.end_pass(is_stored=True)
     assert expectations.is_satisfied
 

@@ -21,6 +21,9 @@ Result = TypeVar("Result", bound=WriteResult)
 
 
 class Expectations:
+    """Of one job. The reconciler sets them after its writes, informers report what they observe, and each pass begins
+    and ends with them."""
+
     __slots__ = (
         "_creations",
         "_deletions",
@@ -48,11 +51,6 @@ class Expectations:
     def is_satisfied(self) -> bool:
         """Whether informers and the stored job state show everything that was answered."""
         return not (self._results or self._creations or self.deleted_uids or self._deletions)
-
-    @property
-    def has_results(self) -> bool:
-        """Whether there are responses that no pass has processed."""
-        return bool(self._results)
 
     # Creates and deletes
 

@@ -39,26 +39,26 @@ class CreateBackoff:
             return False  # what the first refusal means for the job is about to be decided
         return all(self._refused.get(key, (0, now))[1] <= now for key in _backoff_key(create))
 
-    def refused(self, key: Target | str, now: datetime) -> None:
-        count = self._refused.get(key, (0, now))[0] + 1
-        self._refused[key] = (count, now + timedelta(seconds=backoff_seconds(count, self._chance)))
-
     def record(self, results: WriteResults, now: datetime) -> None:
         """What became of the creates of a pass."""
         for create in results.made:
-            self.made(create)
+            self._clear(create)
         for create in results.refused:
             if not isinstance(create.target, TaskRef) or create.target.role not in results.quota_exceeded:
-                self.refused(create.target, now)
+                self._grow(create.target, now)
         for role in results.quota_exceeded:
-            self.refused(role, now)
+            self._grow(role, now)
         self.barred = {role: first.target for role, first in results.barred.items()} | self.barred
 
-    def made(self, create: Create) -> None:
+    def _clear(self, create: Create) -> None:
         for key in _backoff_key(create):
             self._refused.pop(key, None)
         if isinstance(create.target, TaskRef):
             self.barred.pop(create.target.role, None)
+
+    def _grow(self, key: Target | str, now: datetime) -> None:
+        count = self._refused.get(key, (0, now))[0] + 1
+        self._refused[key] = (count, now + timedelta(seconds=backoff_seconds(count, self._chance)))
 
     def reset(self) -> None:
         """What stood in the way is gone."""
