@@ -45,7 +45,7 @@ STORIES: dict[str, list[str]] = {
     "volcano": [f"The PodGroup is not admitted: {FULL}."],
     "coscheduling": [
         "PodGroup ctr-u waits: its pods wait for each other.",
-        "Whoever places its pods cannot be told its queue research.",
+        "Its scheduler does not support its queue research.",
     ],
     "kueue": ["worker waits for its group to be admitted.", f"Workload ctr-u-d waits: {FULL}."],
 }

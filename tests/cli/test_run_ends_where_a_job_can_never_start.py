@@ -22,7 +22,7 @@ pytestmark = pytest.mark.processes
 THING = "example.com/thing"
 CLUSTER = ("--plain", "--nodes", "2", "--capacity", f"{THING}=2")
 WAY_OUT = (
-    "Nobody can add nodes to the cluster of `shoal run`: let the job ask for less, or give the cluster more with "
+    "Nodes cannot be added to the cluster of `shoal run`: let the job request less, or give the cluster more with "
     "--capacity or --nodes."
 )
 
@@ -91,7 +91,7 @@ async def test_jobs_beside_it_go_on_and_a_minimum_that_fits_is_enough(tmp_path: 
     )
 
 
-ONE_PART = f"Framework pair goes on, but extra-0 can never start here: needs 3 {THING}, the most free is "
+ONE_PART = f"Framework pair continues, but extra-0 can never start here: needs 3 {THING}, the most free is "
 NOTHING_LEFT = (
     f"What is left of Framework pair can never start here, and is stopped: needs 3 {THING}, the most free is "
 )

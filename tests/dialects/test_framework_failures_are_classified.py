@@ -294,7 +294,7 @@ BAD_TABLES: dict[str, tuple[list[Any], list[str]]] = {
         [{"code": 7, "podPatterns": []}],
         [
             "podFailureSpec[0].podPatterns: Invalid value: []: must have 1 or more: at least one pattern of the pods "
-            "the entry stands for"
+            "the entry is for"
         ],
     ),
     "null pattern": (

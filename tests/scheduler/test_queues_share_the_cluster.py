@@ -156,7 +156,7 @@ def test_17_guests_and_those_that_end_in_time_may_use_the_kept_node() -> None:
     board.cycle(later=1800)
     board.group("long", 1, cpu=10, queue="q", estimate_seconds=9000.0)
     board.group("short", 1, cpu=10, queue="q", estimate_seconds=100.0)
-    board.group("guest", 1, cpu=10, queue="q", guest=True)
+    board.group("guest", 1, cpu=10, queue="q", preemptible_guest=True)
     assert binds(board.cycle()) == {"short-0": "n", "guest-0": "n"}
 
 

@@ -132,7 +132,7 @@ def last_message(state: JobState) -> str:
     """The last output of the task that made the job fail; empty if it left no message."""
     is_over = state.is_ended or state.is_held
     message = last_message_lines(state, state.run.outcome) if is_over and state.run.outcome is not None else []
-    return _section("The last it said", message)
+    return _section("Last output", message)
 
 
 def _lines_of_failure(failure: FailedAttempt | None) -> str:
@@ -158,7 +158,7 @@ def _history(found: FoundJob, state: JobState, context: DescribeContext) -> Iter
         lines.append(Line(stamps.ended, f"It {_verb(job_status(state))}."))
     for line in group_events(lines):
         ago = format_duration((context.now - line.at).total_seconds())
-        yield f"{line.at.astimezone():%H:%M:%S} ({ago} ago)  {line.text}"
+        yield f"{line.at.astimezone():%H:%M:%S} ({ago} ago)  {_UID_OF_GROUP.sub('', line.text)}"
 
 
 def _line_of(event: Obj) -> Line | None:
@@ -167,7 +167,7 @@ def _line_of(event: Obj) -> Line | None:
         return None
     count = event.get("count") or 1
     repeats = f" ({count} times)" if count > 1 else ""
-    text = _UID_OF_GROUP.sub("", event.get("message") or "").rstrip(".")
+    text = (event.get("message") or "").rstrip(".")
     return Line(times.parse(when), f"{text}{repeats}.", decoded(annotations_of(event).get(MESSAGE) or ""))
 
 
@@ -260,4 +260,4 @@ def _why_groups_wait(found: FoundJob, context: DescribeContext) -> Iterator[str]
         if why := gangs.pending_reason(group):
             yield f"{gangs.group.kind} {name_of(group)} waits: {why}."
         if unsaid := unsupported_features(group):
-            yield f"Whoever places its pods cannot be told {unsaid}."
+            yield f"Its scheduler does not support {unsaid}."

@@ -73,7 +73,7 @@ def validate(machinery: Machinery, manifest: Manifest) -> ValidationResult:
     kinds = list(machinery.kinds())
     kind = next((k for k in kinds if (k.api_version, k.kind) == (manifest.api_version, manifest.kind)), None)
     if kind is None:
-        unknown = f"apiVersion, kind: nobody here knows a {manifest.kind} in {manifest.api_version}"
+        unknown = f"apiVersion, kind: the kind {manifest.kind} in {manifest.api_version} is unknown"
         return ValidationResult((unknown + kind_hint(manifest, kinds),))
     wrong = undecodable(kind, manifest.obj)
     places = [path_of("", misfit.steps) for misfit in wrong]

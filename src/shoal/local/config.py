@@ -220,4 +220,4 @@ def _read(path: Path) -> tuple[dict[str, Any], list[str]]:
         raise click.ClickException(f"{path} is not YAML: {malformed}") from None
     if not isinstance(body.value, dict | None):
         raise click.ClickException(f"{path} must be a mapping with keys such as `images:` or `nodes:`")
-    return body.value or {}, [f"{key}: stands twice" for key in body.duplicates]
+    return body.value or {}, [f"{key}: occurs twice" for key in body.duplicates]

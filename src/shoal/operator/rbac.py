@@ -44,7 +44,7 @@ def _dialect_rights(dialect: Dialect) -> list[Permission]:
         Permission(kind.group, f"{kind.plural}/status" if has_status else kind.plural, "patch", "to keep the ledger"),
         Permission(kind.group, f"{kind.plural}/finalizers", "update", "to own pods in a way that a job outlives them"),
         *permissions_on(POD, ("create", "delete", "get", *INFORMER_VERBS), "to run the tasks"),
-        *permissions_on(EVENT, ("create", "patch"), "to tell what happens"),
+        *permissions_on(EVENT, ("create", "patch"), "to emit Events"),
     ]
     rights += _owned_object_rights(dialect)
     if dialect.capability(RunOwner) is not None:
@@ -109,7 +109,7 @@ def secret_rights(secret: str) -> list[Permission]:
 
 def webhook_rights(configuration: str) -> list[Permission]:
     """Cluster-wide rights: to set which certificate the API server trusts."""
-    why = "to tell the API server whom to trust"
+    why = "to give the API server the webhook's certificate"
     verbs = (*INFORMER_VERBS, "patch")
     return [right for kind in (VALIDATING, MUTATING) for right in permissions_on(kind, verbs, why, (configuration,))]
 

@@ -208,7 +208,7 @@ class OwnedWriter:
         if owned.observe_child(found, manifest) is None:
             self._copies.await_end(kind, where, key_of(manifest))
             raise NameConflict(
-                f"there is a {kind.kind} {name} of somebody else; delete or rename it, or rename the job"
+                f"there is a {kind.kind} {name} of another owner; delete or rename it, or rename the job"
             )
         patch = owned.build_object(manifest, apply, False)
         if shows(found, patch):

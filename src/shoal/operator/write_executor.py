@@ -55,7 +55,6 @@ from shoal.engine import (
     Refused,
     RemoveFinalizer,
     RunOwnerRef,
-    Target,
     TaskRef,
     Write,
     WriteResult,
@@ -65,6 +64,7 @@ from shoal.kube.errors import ApiError
 from shoal.kube.job_annotations import JOB, JOB_UID, PROJECT, TASK
 from shoal.kube.kinds import CONFIG_MAP, POD, Kind
 from shoal.kube.objects import Key, Obj, annotations_of, key_of, name_of, namespace_of, uid_of
+from shoal.operator.expectations import Expectations
 from shoal.operator.owned_informers import OwnedInformer
 from shoal.operator.related_objects import OwnedInformers, OwnedWriter
 
@@ -95,6 +95,7 @@ class WritePhase(IntEnum):
 class WriteResults:
     """What became of a step's writes."""
 
+    expectations: Expectations  # of the job: a create whose response was lost is repeated under its name
     write_results: list[WriteResult] = field(default_factory=list)
     refused: list[Create] = field(default_factory=list)
     made: list[Create] = field(default_factory=list)
@@ -122,7 +123,6 @@ class WriteExecutor:
     ) -> None:
         self._cluster = cluster
         self._rng = rng
-        self._unanswered: dict[str, dict[Target, str]] = {}  # by job: names requested, without a response yet
         self._dialect = dialect
         self._run_owner = dialect.capability(RunOwner)
         self._owned_objects = dialect.capability(OwnedObjects)
@@ -136,10 +136,15 @@ class WriteExecutor:
         self._at_once = asyncio.Semaphore(AT_ONCE)
 
     async def carry_out(
-        self, manifest: Obj, writes: Iterable[Write], *, barred: Container[str] = frozenset()
+        self,
+        manifest: Obj,
+        writes: Iterable[Write],
+        *,
+        expectations: Expectations,
+        barred: Container[str] = frozenset(),
     ) -> WriteResults:
         """`barred` are roles whose rejection the engine has processed: each pod gets its own response."""
-        results = WriteResults()
+        results = WriteResults(expectations)
         for phase, several in groupby(writes, _phase):
             if phase is WritePhase.PODS:
                 creates = list(several)
@@ -225,11 +230,12 @@ class WriteExecutor:
         if results.pod_fitter is not None and isinstance(create.target, TaskRef):
             results.pod_fitter(obj, create.target.role)
         results.is_urgent = True
-        asked = self._named(manifest, create, obj)
+        expected_name = results.expectations.expected_name(create.target)
+        self._set_name(obj, expected_name)
         if isinstance(create.target, TaskRef):
             self._annotate(obj, manifest, create.target)
         try:
-            made = await self._made(kind, obj, manifest, asked_before=create.target in asked)
+            made = await self._made(kind, obj, manifest, is_expected=bool(expected_name))
         except ApiError as refused:
             results.refused.append(create)
             answer = Refused(create.target, refused.code, refused.message)
@@ -238,27 +244,25 @@ class WriteExecutor:
                 same = results.quota_exceeded if QUOTA in refused.message else results.barred
                 same.setdefault(create.target.role, answer)
             if refused.reason == "AlreadyExists":
-                asked.pop(create.target, None)  # another owner's
+                results.expectations.creation_answered(create.target)  # it is another owner's
             if refused.reason == "AlreadyExists" and kind == POD:
                 results.name_conflicts.append(Key(namespace_of(manifest), obj["metadata"]["name"]))
         except (OutcomeUnknown, OSError) as unknown:
             if obj["metadata"].get("generateName"):
-                asked[create.target] = obj["metadata"]["name"]
+                results.expectations.expect_creation(create.target, obj["metadata"]["name"])
             results.refused.append(create)
             results.write_results.append(Refused(create.target, 0, str(unknown)))
         else:
-            asked.pop(create.target, None)
+            results.expectations.creation_answered(create.target)
             results.made.append(create)
             results.write_results.append(Created(create.target, uid_of(made)))
 
-    def _named(self, manifest: Obj, create: Create, obj: Obj) -> dict[Target, str]:
-        """Draw the rest of a name here and not at the server: a request whose answer got lost is then made again under
-        the same name, and finds out whether there is a body already. Gives the names of such requests."""
-        asked = self._unanswered.setdefault(uid_of(manifest), {})
+    def _set_name(self, obj: Obj, expected_name: str) -> None:
+        """Generate the rest of a name here and not at the server: a create whose response was lost is repeated under
+        the same name, and so finds out whether the object exists already."""
         meta = obj["metadata"]
         if meta.get("generateName") and not meta.get("name"):
-            meta["name"] = asked.get(create.target) or names.generate(meta["generateName"], self._rng)
-        return asked
+            meta["name"] = expected_name or names.generate(meta["generateName"], self._rng)
 
     def _annotate(self, pod: Obj, manifest: Obj, ref: TaskRef) -> None:
         """Name the job and the task on the pod: its node keeps their logs together when the pod is gone."""
@@ -272,22 +276,18 @@ class WriteExecutor:
             TASK: (names.of(pod, manifest) if names is not None else "") or str(ref),
         }
 
-    async def _made(self, kind: Kind, obj: Obj, manifest: Obj, *, asked_before: bool) -> Obj:
+    async def _made(self, kind: Kind, obj: Obj, manifest: Obj, *, is_expected: bool) -> Obj:
         namespace, name = namespace_of(manifest), obj["metadata"]["name"]
         try:
             return await self._counted(kind, "create", self._cluster.create(kind, obj, namespace))
         except ApiError as refused:
             found = None
-            if asked_before and refused.reason == "AlreadyExists":
+            if is_expected and refused.reason == "AlreadyExists":
                 found = await find(self._cluster, kind, name, namespace)
             owner = self._dialect.owner_of(found) if found is not None else None
             if found is None or owner is None or owner.uid != uid_of(manifest):
                 raise
             return found
-
-    def forget(self, uid: str) -> None:
-        """The job is gone."""
-        self._unanswered.pop(uid, None)
 
     def _build(self, manifest: Obj, create: Create) -> tuple[Kind, Obj]:
         if isinstance(create.target, TaskRef):
@@ -421,7 +421,7 @@ class WriteExecutor:
     def _name_of(self, uid: str) -> str:
         name = self._pods.name_of(uid)
         if name is None:
-            raise OutcomeUnknown(f"the pod with uid {uid} has gone meanwhile")
+            raise OutcomeUnknown(f"the pod with uid {uid} is gone")
         return name
 
     async def _patch(self, kind: Kind, manifest: Obj, name: str, patch: Obj) -> None:

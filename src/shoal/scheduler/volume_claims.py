@@ -169,7 +169,7 @@ class VolumeClaims:
             return "", ()
         if not reach.is_any and not is_made:
             wanted = f"{requested_size(claim)} of class {name_of(storage)}"
-            return f"no volume is free that would do for the claim {key.name} ({wanted}), and nobody makes any", ()
+            return f"no free volume satisfies the claim {key.name} ({wanted}), and no provisioner makes one", ()
         return "", ((reach.terms + places) if is_made else reach.terms,)
 
     def _is_provisionable(self, key: Key, claim: Obj, storage: Obj) -> bool:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 @job_argument
 @cluster_options
 def command(choice: Choice, name: str) -> None:
-    """Describe a job: what happened, when, why, and what is next."""
+    """Show what happened to a job, when and why, and what happens next."""
     from shoal.cli.describe_page import describe_job
     from shoal.cli.job_lookup import find_job
 

@@ -75,9 +75,7 @@ def admit_queue(queues: Mapping[str, Queue], queue: Queue, *, holds_pods: Iterab
     parent = queues.get(queue.parent)
     if queue.name == ROOT or parent is None:
         if queue.parent != ROOT and queue.name != ROOT:
-            raise QueueInvalid(
-                f"queue {queue.name} is to be below {queue.parent}, which does not exist; create it first"
-            )
+            raise QueueInvalid(f"queue {queue.name}: parent {queue.parent!r} does not exist; create it first")
         return
     if queue.name in _line(queues, queue.parent):
         raise _below_itself(queue)
