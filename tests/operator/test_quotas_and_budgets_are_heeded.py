@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kit.scheduled_cluster import NS, Scheduled, scheduled
-from shoal.cluster.client import EventType
+from shoal.cluster.client import WatchEventType
 from shoal.cluster.fault_injection import Delay, Faults, FaultTiming, calls
 from shoal.kube.conditions import condition_of
 from shoal.kube.errors import ApiError
@@ -97,7 +97,7 @@ async def test_a_pod_whose_budget_keeps_it_is_left_alone_until_the_budget_allows
     """The news that nothing is left comes too late: the server refuses, once, and nobody asks again by the clock."""
 
     def late(_: int, event: Any) -> bool:
-        return bool(event.type is EventType.MODIFIED and event.object["status"]["disruptionsAllowed"] == 0)
+        return bool(event.type is WatchEventType.MODIFIED and event.object["status"]["disruptionsAllowed"] == 0)
 
     faults = Faults().disturb(Delay(1000.0), late, POD_DISRUPTION_BUDGET)
     async with scheduled(faults) as it:

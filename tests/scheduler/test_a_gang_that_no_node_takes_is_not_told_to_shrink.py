@@ -11,7 +11,7 @@ from shoal.scheduler.messages import text
 from shoal.scheduler.planner.gang_types import PodGroupPhase
 
 SMALLER = "a smaller one would find no node either, so"
-NEVER = "even with nobody else there it would not fit, so make it smaller or add nodes"
+NEVER = "even without other pods it would not fit, so make it smaller or add nodes"
 LABELS = "label a node or change the node selector"
 TAINT = {"key": "team", "value": "vision", "effect": "NoSchedule"}
 ELSEWHERE: tuple[dict[str, Any], ...] = ({"matchExpressions": [{"key": "zone", "operator": "In", "values": ["west"]}]},)

@@ -11,7 +11,7 @@ from shoal.scheduler.messages import text
 from shoal.scheduler.planner.gang_types import PodGroup, PodGroupPhase, TopologyConstraint
 from shoal.scheduler.planner.snapshot_types import AffinityTerm, PodState
 
-NEVER = "; even with nobody else there it would not fit, so make it smaller or add nodes"
+NEVER = "; even without other pods it would not fit, so make it smaller or add nodes"
 
 
 def test_01_three_slots_hold_no_gang_of_four_and_a_fourth_starts_it_at_once() -> None:

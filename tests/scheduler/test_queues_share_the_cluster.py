@@ -51,7 +51,7 @@ def test_07_overcommit_lets_two_of_three_queues_in() -> None:
         PodGroupPhase.PENDING,
     ]
     assert said(made, "gc") == (
-        "waiting: needs 6 cpu; the cluster lets in 12 at once, and groups before it already ask for 12"
+        "waiting: needs 6 cpu; the cluster admits 12 at once, and groups before it already ask for 12"
     )
 
 
@@ -157,7 +157,7 @@ def test_17_guests_and_those_that_end_in_time_may_use_the_kept_node() -> None:
     board.cycle(later=1800)
     board.group("long", 1, cpu=10, queue="q", estimate_seconds=9000.0)
     board.group("short", 1, cpu=10, queue="q", estimate_seconds=100.0)
-    board.group("guest", 1, cpu=10, queue="q", guest=True)
+    board.group("guest", 1, cpu=10, queue="q", preemptible_guest=True)
     assert binds(board.cycle()) == {"short-0": "n", "guest-0": "n"}
 
 
@@ -250,7 +250,7 @@ def test_a_queue_that_says_what_it_deserves_where_weights_decide_is_warned() -> 
     board.queue("q", deserved=cores(cpu=2))
     board.queue("rich", guarantee=cores(cpu=20))
     assert [text(warning) for warning in board.cycle().warnings] == [
-        "queue q says what it deserves, which counts only where sharing is by capacity",
+        "queue q has deserved resources, which counts only where sharing is by capacity",
         "queues are guaranteed more cpu than the cluster has",
     ]
 

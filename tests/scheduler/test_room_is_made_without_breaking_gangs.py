@@ -160,7 +160,7 @@ def test_nobody_else_takes_the_room_while_the_victims_leave() -> None:
 def test_a_guest_leaves_the_kept_node_when_its_owner_can_start() -> None:
     board = Board()
     board.node("n", cpu=2)
-    board.running("guest", 1, ["n"], cpu=1, guest=True, created=0.0)
+    board.running("guest", 1, ["n"], cpu=1, preemptible_guest=True, created=0.0)
     board.group("head", 1, cpu=2, created=0.0)
     made = board.cycle(later=1800)
     assert made.reservations == ((key("head"), ("n",)),)

@@ -67,7 +67,7 @@ def cluster_options(command: Command) -> Command:
 
     options = (
         click.option("-n", "--namespace", default="", metavar="NAME", help="Namespace.  [default: the context's]"),
-        kubeconfig_options("Another cluster.  [default: KUBECONFIG, the running one in --data, ~/.kube/config]"),
+        kubeconfig_options("Path to the kubeconfig.  [default: KUBECONFIG, the cluster in --data, ~/.kube/config]"),
         data_option,
     )  # fmt: skip
     made: Command = decorated(wrapped, options)
@@ -214,7 +214,7 @@ def format_api_error(refused: Any) -> str:
     """A refusal with every mistake on a line of its own."""
     causes = [str(cause) for cause in refused.causes]
     if refused.code >= 500:
-        return f"the API server is unwell: {format_error(refused.message)} Try again; its own log says more."
+        return f"the API server failed: {format_error(refused.message)} Try again; its log has the details."
     if refused.code == 403 and " cannot " in refused.message:  # what Kubernetes answers where a role is missing
         return f"{format_error(refused.message)} Ask for a role that allows it."
     if len(causes) < 2:

@@ -8,6 +8,7 @@ from shoal.cli.job_lookup import FoundJob
 from shoal.cli.manifest_files import Manifest
 from shoal.cli.reasons import why_idle, why_not_started
 from shoal.dialects import dialect_of
+from shoal.dialects.dialect import warnings_of
 from shoal.engine import JobState
 from shoal.kube.errors import Cause
 from shoal.kube.kinds import JOB, Kind
@@ -42,7 +43,7 @@ def undecodable(kind: Kind, obj: Obj) -> list[SchemaMismatch]:
 def lint_warnings(manifest: Manifest, kind: Kind) -> list[str]:
     """Unknown fields, as UnknownField, and the warnings of the job's language."""
     dialect = dialect_of(manifest.api_version, manifest.kind)
-    own = dialect.warn(manifest.obj, None) if dialect is not None else []
+    own = warnings_of(dialect, manifest.obj, None) if dialect is not None else []
     return [*find_unknown_fields(schema_of(kind), manifest.obj), *own]
 
 
@@ -54,7 +55,7 @@ def idle_warnings(manifest: Manifest, *, is_submitted: bool = False) -> list[str
     if dialect is None or undecodable(dialect.kind, manifest.obj):
         return []
     obj = _named(manifest.obj)
-    if dialect.admit(obj) or _is_about(_TASK_ROLES, dialect.warn(obj, None)):
+    if dialect.validate(obj) or _is_about(_TASK_ROLES, warnings_of(dialect, obj, None)):
         return []
     if dialect.kind == JOB and obj["spec"].get("completions") == 0:
         return [FieldWarning("spec.completions", "0: the Job succeeds without a pod")]

@@ -18,6 +18,7 @@ from shoal.cli.manifest_files import Manifest
 from shoal.cluster.apimachinery import MEMORY, Machinery
 from shoal.cluster.types import WriteOptions
 from shoal.dialects import dialect_of, dialects
+from shoal.dialects.capabilities import PodPreview
 from shoal.dialects.dialect import definitions_of
 from shoal.kube import names
 from shoal.kube.errors import ApiError, Cause
@@ -76,7 +77,7 @@ def validate(machinery: Machinery, manifest: Manifest) -> ValidationResult:
     kinds = list(machinery.kinds())
     kind = next((k for k in kinds if (k.api_version, k.kind) == (manifest.api_version, manifest.kind)), None)
     if kind is None:
-        unknown = f"apiVersion, kind: nobody here knows a {manifest.kind} in {manifest.api_version}"
+        unknown = f"apiVersion, kind: the kind {manifest.kind} in {manifest.api_version} is unknown"
         return ValidationResult((unknown + kind_hint(manifest, kinds),))
     wrong = undecodable(kind, manifest.obj)
     places = [path_of("", misfit.steps) for misfit in wrong]
@@ -129,11 +130,9 @@ def reject_invalid(manifests: Iterable[Manifest]) -> None:
 def _preview_errors(manifest: Manifest, except_fields: list[str]) -> list[Cause]:
     """What will be rejected once pods of the job are built, as far as it is not reported already."""
     dialect = dialect_of(manifest.api_version, manifest.kind)
-    return (
-        [cause for cause in dialect.preview_pods(manifest.obj) if cause.field not in except_fields]
-        if dialect is not None
-        else []
-    )
+    preview = dialect.capability(PodPreview) if dialect is not None else None
+    errors = preview.errors(manifest.obj) if preview is not None else []
+    return [cause for cause in errors if cause.field not in except_fields]
 
 
 def _dry_run_create(machinery: Machinery, kind: Kind, obj: Obj) -> tuple[list[Cause], list[str]]:

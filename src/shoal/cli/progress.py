@@ -71,7 +71,7 @@ class Board:
     def job_status(self, found: FoundJob) -> str:
         """One word for the whole job."""
         status = job_status(found.state)
-        return status if found.dialect.display_name is None else self._sticky_status(uid_of(found.manifest), "", status)
+        return status if found.names is None else self._sticky_status(uid_of(found.manifest), "", status)
 
     def why(self, found: FoundJob) -> str:
         """Why a whole job does nothing: it rests, or its gang has no room."""
@@ -88,11 +88,7 @@ class Board:
             for view in views:
                 pod = self.pods.get((uid, view.name), _UNKNOWN_POD)
                 pod = pod if view.pod_uid in (None, pod.pod_uid) else _UNKNOWN_POD
-                status = (
-                    self._sticky_status(uid, view.name, view.status)
-                    if found.dialect.display_name is not None
-                    else view.status
-                )
+                status = self._sticky_status(uid, view.name, view.status) if found.names is not None else view.status
                 shown = replace(view, status=status_with_reason(status, pod.why), node=view.node or pod.node)
                 yield (
                     found,

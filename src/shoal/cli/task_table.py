@@ -92,11 +92,11 @@ def observed_pods(found: FoundJob, pods: list[Obj]) -> Iterator[tuple[Obj, Obser
 
 
 def _by_pods(found: FoundJob, pods: list[Obj]) -> Iterator[TaskRow]:
-    called = found.dialect.display_name
-    if called is None:
+    names = found.names
+    if names is None:
         return
     for pod, body in observed_pods(found, pods):
-        name = called(pod, found.manifest)
+        name = names.of(pod, found.manifest)
         if not name or not body.owned:
             continue
         why = "" if body.is_finished else why_waiting(pod)

@@ -17,7 +17,7 @@ import msgspec
 from shoal.cluster.client import OutcomeUnknown
 from shoal.cluster.event_recorder import NORMAL, WARNING, EventRecorder, object_reference
 from shoal.controller_runtime.metrics import Metrics
-from shoal.dialects.dialect import Snapshot
+from shoal.dialects.capabilities import Snapshot
 from shoal.engine import Notification
 from shoal.engine.state import format_tasks
 from shoal.kube.errors import ApiError

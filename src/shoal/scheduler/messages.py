@@ -108,7 +108,7 @@ CATALOG = Catalog(
         "Others.InNamespaces": "pod of namespace {namespaces: or }",
         "Others.SelectedInNamespaces": "pod with {selector} of namespace {namespaces: or }",
         # what helps
-        "Remedy.NeverFits": "even with nobody else there it would not fit, so make it smaller or add nodes",
+        "Remedy.NeverFits": "even without other pods it would not fit, so make it smaller or add nodes",
         "Remedy.NoNodeTakesIt": "a smaller one would find no node either, so {ways:, or }",
         "Remedy.NodeSelector": "label a node or change the node selector",
         "Remedy.NodeAffinity": "label a node or change the node affinity",
@@ -124,9 +124,9 @@ CATALOG = Catalog(
             "raise the capability of queue {queue} above it, ask for less, or name another queue"
         ),
         # quotas
-        "Quota.OverCluster": "needs {need} {resource}, and the cluster lets in {limit} at once, so {remedy}",
+        "Quota.OverCluster": "needs {need} {resource}, and the cluster admits {limit} at once, so {remedy}",
         "Quota.Cluster": (
-            "needs {need} {resource}; the cluster lets in {limit} at once, and groups before it already ask for {used}"
+            "needs {need} {resource}; the cluster admits {limit} at once, and groups before it already ask for {used}"
         ),
         "Quota.Guaranteed": (
             "needs {need} {resource}, and of the {used} that are free {limit} are guaranteed to queue {queue}"
@@ -169,8 +169,7 @@ CATALOG = Catalog(
         "Claim.Failed": "the claim {claim} got no volume, and another try is made soon: {error}",
         "Claim.Unbound": "the claim {claim} has no volume yet",
         "Claim.NoVolume": (
-            "no volume is free that would do for the claim {claim} ({size} of class {storage_class}), "
-            "and nobody makes any"
+            "no free volume satisfies the claim {claim} ({size} of class {storage_class}), and no provisioner makes one"
         ),
         "Claim.Preparing": "it has its node, and the volume of {claims:, } is being prepared",
         # queues
@@ -179,7 +178,7 @@ CATALOG = Catalog(
         "Queue.ParentClosed": "queue {queue} is below {parent}, which is closed; open {parent} first",
         "Queue.Closed": "queue {queue} is closed and takes nothing new; open it or name another",
         "Queue.NotALeaf": "queue {queue} has queues below it, and jobs go into those; name one of them",
-        "Queue.ParentMissing": "queue {queue} is to be below {parent}, which does not exist; create it first",
+        "Queue.ParentMissing": "queue {queue}: parent {parent!r} does not exist; create it first",
         "Queue.TooDeep": "queue {queue} would be more than {most} queues deep; choose a higher parent",
         "Queue.ParentRunsPods": "queue {parent} runs pods and cannot have queues below it; let them end first",
         "Queue.BelowItself": "queue {queue} would be below itself; choose another parent than {parent}",
@@ -202,7 +201,9 @@ CATALOG = Catalog(
         "Queue.UnknownCommand": (
             "queue {queue} was ordered to {command}, which no queue obeys; orders are {known: and }"
         ),
-        "Queue.DeservedUnused": ("queue {queue} says what it deserves, which counts only where sharing is by capacity"),
+        "Queue.DeservedUnused": (
+            "queue {queue} has deserved resources, which counts only where sharing is by capacity"
+        ),
         "Queue.GuaranteesOverCluster": "queues are guaranteed more {resource} than the cluster has",
         "Hierarchy.EmptyStep": '"{path}": every step needs a name, for example root/sci/dev',
         "Hierarchy.NotALeaf": '"{path}": queue {queue} is below it; only leaves of the hierarchy are queues',

@@ -199,7 +199,7 @@ class VolumeBinder:
         if change.kind == PERSISTENT_VOLUME_CLAIM:
             for binding in list(self._bundles.get(change.key, ())):
                 if change.new is None or _is_given_back(change):
-                    self._give_up(binding, "whoever makes volumes made none for the node that was chosen")
+                    self._give_up(binding, "the provisioner made no volume for the chosen node")
                 else:
                     self._check(binding, change.key)
             self._clear_selected_node(change.key)

@@ -36,7 +36,7 @@ TOO_MANY_INDEXES_FAILED = Outcome(
 POD_DELETED = Outcome(FailureClass.UNKNOWN, phrase="PodDeleted", text="The pod was deleted before it had ended")
 POD_UNSEEN = Outcome(FailureClass.TRANSIENT, phrase="PodUnseen", text="The pod was created and never seen")
 POD_SUCCEEDED = Outcome(FailureClass.OK, phrase="Succeeded", text="Pod succeeded")
-NO_CODE = Outcome(FailureClass.UNKNOWN, phrase="PodFailed", text="The pod failed and no container says why")
+NO_CODE = Outcome(FailureClass.UNKNOWN, phrase="PodFailed", text="The pod failed and no container has a reason")
 
 _FAILURE_CLASSES = {
     "Ignore": FailureClass.TRANSIENT,

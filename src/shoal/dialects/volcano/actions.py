@@ -6,14 +6,13 @@ from collections.abc import Iterator, Mapping
 
 from pydantic import ValidationError
 
+from shoal.dialects.template_validation import unknown_fields
 from shoal.dialects.volcano import plugins
 from shoal.dialects.volcano.children import plugin_job_of
 from shoal.dialects.volcano.min_available import MinAvailableNotes
 from shoal.dialects.volcano.plugins.svc import fits_a_variable
 from shoal.dialects.volcano.spec import JobSpec, LifecyclePolicy, TaskSpec, default, spec_of
-from shoal.dialects.volcano.template_validation import unknown_fields
 from shoal.dialects.volcano.validation import admit
-from shoal.kube.errors import Cause
 from shoal.kube.objects import Obj, at_path
 from shoal.kube.schema_errors import FieldWarning
 
@@ -52,11 +51,6 @@ def _scaled(task: Obj, place: int, size: int, minima: list[int]) -> Iterator[Obj
     if cut := task.get("partitionPolicy"):
         whole = size // int(cut["partitionSize"])
         yield {"op": "add", "path": f"{path}/partitionPolicy/totalPartitions", "value": whole}
-
-
-def preview_pods(_: Obj) -> list[Cause]:
-    """Nothing: `admit` judges the templates whole."""
-    return []
 
 
 # --- warnings ------------------------------------------------------------------------------------------------------
