@@ -19,7 +19,7 @@ from typing import Any
 from harness import Metric
 
 from kit import control_plane
-from shoal.cluster.client import EventType
+from shoal.cluster.client import WatchEventType
 from shoal.cluster.kubeconfig import from_kubeconfig
 from shoal.cluster.kubernetes import KubernetesCluster, open_client
 from shoal.cluster.kubernetes.field_decoders import WithoutManagedFields
@@ -93,7 +93,7 @@ async def _watch(cluster: KubernetesCluster, namespace: str, connection: Any) ->
     heard = 0
     async with aclosing(cluster.watch(POD, namespace, resource_version=version)) as events:  # type: ignore[type-var]
         async for event in events:
-            heard += event.type is not EventType.BOOKMARK
+            heard += event.type is not WatchEventType.BOOKMARK
             if heard == PODS:
                 break
     return (time.process_time() - before) * 1000 / PODS

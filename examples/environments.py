@@ -1,7 +1,7 @@
-"""The Python environments of the examples: each made once per machine, with a link to it in the example's folder.
+"""The Python environments of the examples: each created once per machine, with a link in the example's folder.
 
-They lie under `$SHOAL_CACHE` (`~/.cache/shoal`), a new place whenever the packages or the Python change. Any number of
-programs may ask for the same one at a time.
+They are stored under `$SHOAL_CACHE` (`~/.cache/shoal`), in a new folder whenever the packages or the Python change.
+Concurrent requests for the same environment are safe.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from pathlib import Path
 
 
 def _nothing_more(_: Path) -> None:
-    """The packages are all there is to it."""
+    """No step after the installation of the packages."""
 
 
 @dataclass(frozen=True)
 class Environment:
     name: str
     packages: tuple[str, ...]
-    content: str  # what is installed, for people
-    cost: str  # how long that takes and how large it is
-    finish: Callable[[Path], None] = _nothing_more  # what is left to do when the packages are there
+    content: str  # what is installed, for messages
+    cost: str  # duration and size of the installation
+    finish: Callable[[Path], None] = _nothing_more  # runs after the packages are installed
 
     @property
     def place(self) -> Path:
@@ -38,7 +38,7 @@ class Environment:
         return cache.absolute() / "envs" / f"{self.name}-{hashlib.sha256(wanted.encode()).hexdigest()[:8]}"
 
     def ready(self) -> Path:
-        """Where it is; made where it is not there yet."""
+        """The path; creates the environment if it does not exist."""
         place = self.place
         with locked(place.with_suffix(".lock")):
             if not (place / ".ready").exists():
@@ -63,7 +63,7 @@ class Environment:
 
 @contextmanager
 def locked(file: Path) -> Iterator[None]:
-    """One at a time: tests in parallel all ask for the same environment."""
+    """A lock: parallel tests request the same environment."""
     file.parent.mkdir(parents=True, exist_ok=True)
     with file.open("a") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
@@ -71,7 +71,7 @@ def locked(file: Path) -> Iterator[None]:
 
 
 def point(link: Path, place: Path) -> None:
-    """The link, whole or not at all: others may be reading it."""
+    """Replace the link atomically: other processes may be reading it."""
     if link.is_symlink() and link.readlink() == place:
         return
     fresh = link.with_name(f".{link.name}-{os.getpid()}")

@@ -1,7 +1,7 @@
-"""Makes what the example needs: a Python environment with Paddle 3. Run it as often as you like.
+"""Prepares the example: a Python environment with Paddle 3. Idempotent.
 
-The environment is about 900 MB and is made once per machine under `$SHOAL_CACHE` (`~/.cache/shoal`); here is only a
-link to it. Needs access to a package index.
+The environment is about 900 MB and is created once per machine under `$SHOAL_CACHE` (`~/.cache/shoal`); this folder has
+a link to it. Needs access to a package index.
 """
 
 from __future__ import annotations

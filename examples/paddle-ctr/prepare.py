@@ -1,8 +1,8 @@
-"""Makes what the example needs: a Python environment with Paddle, and the start command. Run it as often as you like.
+"""Prepares the example: a Python environment with Paddle, and the start command. Idempotent.
 
-The environment is about 600 MB and is made once per machine under `$SHOAL_CACHE` (`~/.cache/shoal`); here is only a
-link to it. Needs Python 3.11, for which Paddle 2.6.2 has wheels, access to a package index, and `shoal` beside the
-Python it is run with, or on the PATH.
+The environment is about 600 MB and is created once per machine under `$SHOAL_CACHE` (`~/.cache/shoal`); this folder has
+a link to it. Needs Python 3.11, for which Paddle 2.6.2 has wheels, access to a package index, and `shoal` in the same
+folder as the Python interpreter, or on the PATH.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ COMMAND = HERE / "workspace" / "bin" / "paddle_k8s"
 PACKAGES = (
     "paddlepaddle==2.6.2",  # later wheels are built without parameter servers
     "numpy>=1.26,<2",
-    "protobuf>=4.25,<5",  # what this Paddle was made with; later ones have lost what it asks for
+    "protobuf>=4.25,<5",  # the version this Paddle was built with; later ones lack functions it calls
     "setuptools<80",
 )
 
@@ -36,7 +36,7 @@ def main() -> None:
 
 
 def write_command() -> None:
-    """`paddle_k8s` for the pods: our own start command, by the path of the shoal that is used here."""
+    """Create `paddle_k8s` for the pods: a script that calls `shoal muster` by absolute path."""
     beside = Path(sys.executable).parent / "shoal"
     found = str(beside) if beside.exists() else shutil.which("shoal")
     if found is None:

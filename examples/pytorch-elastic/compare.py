@@ -1,8 +1,8 @@
-"""Compares the last two trainings of a metrics file, step by step: did the resizes change what was learnt?
+"""Compares the last two trainings of a metrics file, step by step: did the resizes change the result?
 
     python compare.py workspace/out/metrics.jsonl
 
-Ends with 0 where the losses of all steps agree within 2 %, with 1 where they do not. The README says why 2 %.
+Exit code 0 if the losses of all steps agree within 2 %, else 1. The README explains the 2 %.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ TOLERANCE = 0.02
 
 
 def losses(steps: list[Step]) -> dict[tuple[int, int], float]:
-    """By epoch and step; of steps made twice, the second time."""
+    """Losses by epoch and step; of repeated steps the last."""
     return {(step.epoch, step.step): step.loss for step in steps}
 
 
 def apart(one: list[Step], other: list[Step]) -> float:
-    """The largest difference of the loss after the same step, as a part of it."""
+    """The largest relative difference of the loss at the same step."""
     first, second = losses(one), losses(other)
     return max(abs(first[at] - second[at]) / abs(first[at]) for at in first.keys() & second.keys())
 

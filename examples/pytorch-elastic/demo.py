@@ -1,10 +1,10 @@
-"""The whole story on this machine: a training with 4 workers goes on with 2, then with 3, and succeeds.
+"""The elastic training on this machine: starts with 4 workers, continues with 2, then with 3, and succeeds.
 
     make demo
 
-Every command is shown before it is run, so that it can be typed by hand, also while this runs, from another terminal.
-What happens is read from the log of worker-0, which lives through all of it; nothing here waits by the clock. At the
-end there is a picture of the training's speed and size.
+Every command is printed before it runs, so that it can be repeated by hand, also in another terminal at the same time.
+Progress is read from the log of worker-0, which runs from start to end; no step waits by the clock. At the end it
+plots the training's speed and size.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ROOT = HERE.parent.parent
 METRICS = HERE / "workspace" / "out" / "metrics.jsonl"
 PICTURE = ROOT / "out" / "elastic.png"
 SIZES = [4, 2, 3]
-MOST_SECONDS = 900  # a training that hangs must not keep a person waiting for ever
+MOST_SECONDS = 900  # ends a training that hangs
 
 PACE = re.compile(r"^Epoch: \[(\d+)\]\[ *(\d+)/(\d+)\].*\tLoss (\S+) ")
 GROUP = re.compile(r"^=> rank \d+ of world size (\d+)")
@@ -38,16 +38,16 @@ RESULT = re.compile(r"^ \* Acc@1 (\S+) ")
 
 
 class Failed(Exception):
-    """The demo cannot go on; the message says why, and where to look."""
+    """The demo cannot continue; the message has the reason and where to look."""
 
 
 class Stage:
-    """Commands typed at one cluster, shown as they are."""
+    """Runs commands against one cluster and prints them."""
 
     def __init__(self, folder: str) -> None:
         here = Path(sys.executable).parent
         self.env = {**os.environ, "PATH": f"{here}:{os.environ['PATH']}", "SHOAL_DATA": folder}
-        self.env.pop("SHOAL_CONFIG", None)  # ./shoal.yaml is meant
+        self.env.pop("SHOAL_CONFIG", None)  # use ./shoal.yaml
         self.began = time.monotonic()
 
     def type(self, command: str, *, shown: bool = True) -> None:
@@ -59,7 +59,7 @@ class Stage:
 
     @contextmanager
     def reading(self, command: str) -> Iterator[Iterable[str]]:
-        """The lines a command prints, as it prints them; it ends with the body."""
+        """Stream the lines a command prints; the command ends with the `with` block."""
         self.show(f"{command}  # in short")
         words = shlex.split(command)
         with subprocess.Popen(words, env=self.env, cwd=HERE, stdout=subprocess.PIPE, text=True) as process:
@@ -78,13 +78,13 @@ class Stage:
 
 
 class Digest:
-    """A worker's log in short."""
+    """Summary of a worker's log."""
 
     def __init__(self) -> None:
         self._workers = 0
 
     def of(self, line: str) -> str | None:
-        """What a person should know of this line, if anything."""
+        """The summary of this line, if any."""
         if group := GROUP.search(line):
             self._workers = int(group[1])
             return f"{self._workers} workers have met"
@@ -96,12 +96,12 @@ class Digest:
         if resumed := RESUME.search(line):
             return f"they go on in epoch {resumed[1]} at step {resumed[2]}"
         if result := RESULT.search(line):
-            return f"{float(result[1]):.1f} % of the validation images are told right"
+            return f"validation accuracy {float(result[1]):.1f} %"
         return None
 
 
 class Log:
-    """What worker-0 writes, told in short as it is read."""
+    """Follow worker-0's log and print its summary."""
 
     def __init__(self, stage: Stage, lines: Iterable[str]) -> None:
         self._stage = stage
@@ -125,8 +125,8 @@ class Log:
 
 
 def train(stage: Stage) -> None:
-    """4 → 2 → 3, each step as soon as the log shows that the one before has been made. The first comes early: a third
-    worker that starts slowly is to find the training still going on."""
+    """4 → 2 → 3, each step as soon as the log shows that the previous one is done. The first is early, so that a third
+    worker that starts slowly still joins the training."""
     with stage.reading("shoal logs -f pet worker-0") as lines:
         log = Log(stage, lines)
         log.until(r"^Epoch: \[0\]\[ *20/", "half of its first epoch was over")
@@ -139,7 +139,7 @@ def train(stage: Stage) -> None:
 
 
 def draw(stage: Stage) -> None:
-    """The picture; and the proof that the group really had these sizes."""
+    """Draw the picture and verify that the group had these sizes."""
     steps = picture.read(METRICS.read_text().splitlines())
     sizes = [workers for _, workers in picture.worlds(steps)[:-1]]
     if sizes != SIZES:
@@ -180,7 +180,7 @@ def main() -> None:
             sys.exit(130)
         finally:
             signal.alarm(0)
-            stage.type("shoal down", shown=False)  # its last line offers to start a folder that is deleted here
+            stage.type("shoal down", shown=False)  # its last line suggests to start a folder that is deleted here
     print(f"\nFrom 4 to 2 to 3 workers, and all succeeded, in {time.monotonic() - stage.began:.0f} s: {PICTURE}")
 
 

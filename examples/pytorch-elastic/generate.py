@@ -1,7 +1,7 @@
 """Draws a small data set in the layout of tiny-imagenet: `{train,val}/<class>/images/*.JPEG`.
 
-A class is a grating of one direction, fineness and tint; its images differ in phase, contrast, place of a bright spot,
-and noise. Learnable in two short epochs, and not by colour alone. The same files every time.
+A class is a grating of one direction, frequency and tint; its images differ in phase, contrast, position of a bright
+spot, and noise. Learnable in two short epochs, and not by colour alone. Deterministic.
 
     python generate.py FOLDER
 """
@@ -22,7 +22,7 @@ Pixels = np.ndarray
 
 
 def main(folder: Path) -> None:
-    """Makes the folder as a whole: one that is there is complete."""
+    """Create the folder atomically: an existing one is complete."""
     beside = folder.with_name(folder.name + ".part")
     shutil.rmtree(beside, ignore_errors=True)
     for label in range(CLASSES):

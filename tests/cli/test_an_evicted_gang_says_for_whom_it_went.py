@@ -23,7 +23,7 @@ EVICTED = (
 )
 WAITS = "train waits for members: 0 of 4 run or have ended."
 NOT_ADMITTED = (
-    "The PodGroup is not admitted: needs 4 cpu; the cluster lets in 4 at once, and groups before it already ask for 2."
+    "The PodGroup is not admitted: needs 4 cpu; the cluster admits 4 at once, and groups before it already ask for 2."
 )
 
 

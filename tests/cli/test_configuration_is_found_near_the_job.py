@@ -10,7 +10,7 @@ from shoal.local.config import default_file
 
 
 @pytest.mark.parametrize(
-    ("there", "beside", "found"),
+    ("there", "job_file", "found"),
     [
         pytest.param(["here", "jobs", "home/shoal"], "jobs/pet.yaml", "here", id="the current folder's first"),
         pytest.param(["jobs", "home/shoal"], "jobs/pet.yaml", "jobs", id="then the one beside the job"),

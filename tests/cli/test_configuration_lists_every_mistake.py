@@ -90,7 +90,7 @@ MISTAKES = [
             "dialects.cobol: there is no such job language; there are: framework, volcano",
             "dialects.framework.workerNumber: Invalid value: 0: must be more than 0",
             "dialects.framework.podFailureSpec[0].podPatterns: Invalid value: []: must have 1 or more: at least one "
-            "pattern of the pods the entry stands for",
+            "pattern of the pods the entry is for",
         ],
         id="settings of job languages",
     ),
@@ -117,7 +117,7 @@ MISTAKES = [
         ],
         id="logs",
     ),
-    pytest.param("nodes: 1\nnodes: 2", ["nodes: stands twice"], id="a key twice"),
+    pytest.param("nodes: 1\nnodes: 2", ["nodes: occurs twice"], id="a key twice"),
 ]
 
 

@@ -18,16 +18,16 @@ def pods(*policies: str, phase: str = "Running") -> list[Obj]:
 CASES: dict[str, tuple[list[Obj] | None, str]] = {
     "nothing ran": (pods("Never", phase="Succeeded"), "UP where it was."),
     "one waits for a node": (pods("Never", phase="Pending"), "UP where it was."),
-    "all start anew": (pods("Always", "OnFailure"), "UP, and 2 pods that ran start anew."),
-    "one starts anew": (pods("Always"), "UP, and 1 pod that ran starts anew."),
+    "all start anew": (pods("Always", "OnFailure"), "UP, and 2 pods that ran are restarted."),
+    "one starts anew": (pods("Always"), "UP, and 1 pod that ran is restarted."),
     "one has ended": (pods("Never"), "UP. 1 pod that ran has ended for good (restartPolicy Never)."),
     "several have ended": (
         pods("Never", "Never", "Always"),
-        "UP. 2 pods that ran have ended for good (restartPolicy Never); 1 starts anew.",
+        "UP. 2 pods that ran have ended for good (restartPolicy Never); 1 is restarted.",
     ),
     "nobody knows": (
         None,
-        "UP; pods that ran start anew, but for those with restartPolicy Never, which have ended.",
+        "UP; pods that ran are restarted, except those with restartPolicy Never, which have ended.",
     ),
 }
 

@@ -7,10 +7,12 @@ from datetime import UTC, datetime
 
 import pytest
 
+from kit.capabilities import capability
 from kit.third_party_schedulers import FULL, answer
 from kit.volcano_jobs import task, vcjob
 from shoal.cli.describe_page import DescribeContext, describe_job
 from shoal.cli.job_lookup import FoundJob
+from shoal.dialects.capabilities import OwnedObjects
 from shoal.dialects.gang_backends import backend
 from shoal.dialects.gang_backends.delegate import with_recorded_backend
 from shoal.dialects.volcano import DIALECT, settings
@@ -29,11 +31,10 @@ def told(name: str) -> list[str]:
         "annotations": {"shoal.dev/gang-scheduler": placer.label},
     }  # fmt: skip
     dialect = with_recorded_backend(DIALECT, manifest)
-    assert dialect.owned_objects is not None
-    job = dialect.read(manifest, settings())
+    job = dialect.to_job(manifest, settings())
     assert job is not None
-    manifest["metadata"]["annotations"] |= dict(dialect.record(job, JobState(), settings()).annotations)
-    group: Obj = dialect.owned_objects.build_object(manifest, Apply(GroupRef(""), BuildContext(), ""), True)
+    manifest["metadata"]["annotations"] |= dict(dialect.save_state(job, JobState(), settings()).annotations)
+    group: Obj = capability(dialect, OwnedObjects).build_object(manifest, Apply(GroupRef(""), BuildContext(), ""), True)
     group["metadata"]["uid"] = "g"
     group["status"] = answer(name, granted=False)
     page = describe_job(FoundJob(manifest, dialect), DescribeContext([], [], None, NOW, (group,)))
@@ -44,7 +45,7 @@ STORIES: dict[str, list[str]] = {
     "volcano": [f"The PodGroup is not admitted: {FULL}."],
     "coscheduling": [
         "PodGroup ctr-u waits: its pods wait for each other.",
-        "Whoever places its pods cannot be told its queue research.",
+        "Its scheduler does not support its queue research.",
     ],
     "kueue": ["worker waits for its group to be admitted.", f"Workload ctr-u-d waits: {FULL}."],
 }

@@ -6,7 +6,7 @@ import json
 import re
 from pathlib import Path
 
-from shoal.dialects.dialect import Snapshot
+from shoal.dialects.capabilities import Snapshot
 from shoal.local.log_setup import log_to
 from shoal.operator.job_events import log_snapshot
 

@@ -44,7 +44,7 @@ async def test_describe_a_failed_job() -> None:
     assert " worker-0 is tried again as attempt 1 (1 charged)." in happened
     assert tasks.splitlines()[1:] == [
         "  worker-0  failed (code 3), retried once, on node-1",
-        "  worker-1  cut off (code -220), on node-1",
+        "  worker-1  stopped (code -220), on node-1",
     ]
     assert following.startswith("What is next:\n  Nothing: it has ended. It is kept until DAY.")
 

@@ -72,7 +72,7 @@ def test_a_list_is_its_items(tmp_path: Path) -> None:
     ("text", "problem"),
     [
         pytest.param("a: [1", "is not YAML", id="no YAML"),
-        pytest.param("kind: Framework\nkind: Pod\napiVersion: v1\n", "kind stands twice", id="a key twice"),
+        pytest.param("kind: Framework\nkind: Pod\napiVersion: v1\n", "kind occurs twice", id="a key twice"),
         pytest.param("name: pet\n", "apiVersion and kind are missing", id="no manifest"),
         pytest.param("# nothing\n", "there is no manifest in", id="empty"),
     ],

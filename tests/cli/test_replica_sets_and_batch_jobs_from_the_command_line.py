@@ -144,7 +144,7 @@ STORY = [
 
 async def test_the_table_never_goes_back_from_running_to_preparing(cluster: EmbeddedCluster) -> None:
     made = await cluster.create(JOB, job("a", parallelism=1, completions=2), "default")
-    read = BATCH.read(made, BATCH.settings(None))
+    read = BATCH.to_job(made, BATCH.settings(None))
     assert read is not None
     board, words = Board(), []
     for status, _, _ in STORY:

@@ -119,7 +119,7 @@ def test_a_second_interrupt_ends_everything_at_once(tmp_path: Path) -> None:
         pytest.param("a: [", "is not YAML", id="no YAML"),
         pytest.param("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n", "there is no job in", id="no job"),
         pytest.param(
-            "apiVersion: v1\nkind: Gadget\nmetadata: {name: a}\n", "nobody here knows a Gadget in v1", id="no kind"
+            "apiVersion: v1\nkind: Gadget\nmetadata: {name: a}\n", "the kind Gadget in v1 is unknown", id="no kind"
         ),
     ],
 )

@@ -53,7 +53,7 @@ CASES: dict[str, tuple[list[Line], list[tuple[int, str]]]] = {
     ),
     "a code without a text for several": (
         [line(0, "TaskReplaced", "w-0"), line(0, "TaskReplaced", "w-1")],
-        [(0, "w-0 is wanted again and begins anew."), (0, "w-1 is wanted again and begins anew.")],
+        [(0, "w-0 is wanted again and restarts."), (0, "w-1 is wanted again and restarts.")],
     ),
     "no message": (
         [Line(T0, "w-0 was lost in attempt 0: x."), Line(T0, "w-1 was lost in attempt 0: x.")],

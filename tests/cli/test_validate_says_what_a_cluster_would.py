@@ -76,7 +76,7 @@ def test_a_job_for_the_queue_above_all_others_is_refused(tmp_path: Path) -> None
 def test_an_unknown_kind_is_a_mistake(tmp_path: Path) -> None:
     result = validated(tmp_path, {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}})
     assert result.exit_code == 1
-    assert "nobody here knows a Widget in example.com/v1" in result.output
+    assert "the kind Widget in example.com/v1 is unknown" in result.output
 
 
 def test_warnings_pass_unless_they_are_to_count(tmp_path: Path) -> None:

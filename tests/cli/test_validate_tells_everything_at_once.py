@@ -120,7 +120,7 @@ UNKNOWN = {
 @pytest.mark.parametrize(("api_version", "kind", "hint"), UNKNOWN.values(), ids=list(UNKNOWN))
 def test_an_unknown_kind_is_reported_with_the_nearest_kind(api_version: str, kind: str, hint: str) -> None:
     found = judged({"apiVersion": api_version, "kind": kind, "metadata": {"name": "pet"}})
-    assert found == ValidationResult((f"apiVersion, kind: nobody here knows a {kind} in {api_version}{hint}",))
+    assert found == ValidationResult((f"apiVersion, kind: the kind {kind} in {api_version} is unknown{hint}",))
 
 
 @pytest.mark.parametrize("sick", [3, {"name": "a", "namespace": "A B"}, "x", [], [1], {"name": 3}, None], ids=str)

@@ -128,7 +128,7 @@ async def test_the_table_shows_every_task_to_the_end_and_where_it_was() -> None:
     assert job_row(before, world.cluster.clock.now())[2:4] == ["new", "0/2 running"]
     assert job_row(found, world.cluster.clock.now())[2:4] == ["succeeded", "2/2 over"]
     assert [(view.name, view.status) for view in tasks_of(found.state)] == [
-        ("server-0", "cut off"),
+        ("server-0", "stopped"),
         ("worker-0", "succeeded"),
     ]
     screen = TableDisplay(Console(file=StringIO(), width=140, height=30), logs=True)
@@ -155,10 +155,10 @@ async def test_describe_shows_policies_and_completion_rules() -> None:
         page = await told(world)
     assert page.split("What is next:\n")[1].splitlines() == [
         "  If all tasks of worker have succeeded, the job succeeds.",
-        "  If a task is taken away by others, all tasks of its role begin anew 10 s later.",
-        "  If a task fails or containers of a role are restarted too often, the whole job begins anew.",
-        "  If a task fails with code 3, the job is held until somebody resumes it.",
-        "  It may begin anew 2 more times; one more after that fails it.",
+        "  If a task is taken away by others, all tasks of its role are restarted 10 s later.",
+        "  If a task fails or containers of a role are restarted too often, the whole job is restarted.",
+        "  If a task fails with code 3, the job is held until it is resumed.",
+        "  2 restarts left; the next failure after that fails the job.",
         "  Once all tasks have ended, it fails if fewer than 1 task of server has succeeded or fewer than 2 tasks of "
         "worker have succeeded; it succeeds if 3 tasks have succeeded; otherwise it fails.",
     ]
@@ -183,10 +183,10 @@ async def test_describe_shows_what_happened() -> None:
         "worker-2 added: 3 wanted.",
         "a waits for members: 2 of 3 run or have ended.",
         "worker-1 was lost in attempt 0: PodEvicted.",
-        "worker-0 to worker-2 begin anew, because worker-1 was taken away by others.",
+        "worker-0 to worker-2 restart, because worker-1 was taken away by others.",
         "a waits for members: 0 of 3 run or have ended.",
         "The order AbortJob has arrived.",
-        "a is held, because somebody ordered it.",
+        "a is held, because a Command requested it.",
     }
 
 
@@ -212,7 +212,7 @@ async def test_a_name_taken_by_another_job_is_waited_for_and_reported() -> None:
         await world.user.delete(POD, "a-worker-0", NAMESPACE)
         await world.up("a", 2)
         following.cancel()
-    why = "there is a pod a-worker-0 of somebody else; its own comes when that one is gone, or rename one of the two"
+    why = "there is a pod a-worker-0 of another owner; its own follows when that one is gone; or rename one of the two"
     assert f"worker-0  waiting, {why}" in page
     assert (uid_of(kept), "deletionTimestamp" in kept["metadata"]) == (uid_of(other), False)
     assert list(dict.fromkeys(cause for name, cause in sights if name == "worker-0")) == [why, ""]

@@ -8,7 +8,7 @@ import pytest
 
 from kit.cluster_objects import key, machinery, obj, pod, refusal
 from shoal.cluster.client import PatchType
-from shoal.cluster.registry import ClusterSettings
+from shoal.cluster.registry import RegistrySettings
 from shoal.kube import kinds
 
 
@@ -18,7 +18,7 @@ def service(name, **spec):
 
 def test_each_service_gets_its_own_address_of_the_range():
     network = IPv4Network("127.96.0.0/28")
-    cluster = machinery(settings=ClusterSettings(service_network=network))
+    cluster = machinery(settings=RegistrySettings(service_network=network))
     given = [cluster.create(kinds.SERVICE, "default", service(f"s{n}")).stored.obj()["spec"] for n in range(13)]
     addresses = {spec["clusterIP"] for spec in given}
     assert len(addresses) == 13
@@ -65,7 +65,7 @@ def test_a_put_that_leaves_the_address_out_keeps_it():
 
 
 def test_addresses_stay_taken_across_a_restart(tmp_path):
-    settings = ClusterSettings(service_network=IPv4Network("127.96.0.0/29"))
+    settings = RegistrySettings(service_network=IPv4Network("127.96.0.0/29"))
     cluster = machinery(tmp_path / "s.db", settings=settings)
     first = {cluster.create(kinds.SERVICE, "default", service(f"s{n}")).stored.fields["spec.clusterIP"] for n in "ab"}
     cluster.close()

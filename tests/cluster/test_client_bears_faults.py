@@ -285,7 +285,7 @@ async def test_many_that_are_turned_away_fetch_credentials_once() -> None:
 
 async def test_a_lease_does_not_wait_in_line() -> None:
     lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "me"}}
-    settings = TransportSettings(bounds=ConcurrencyBounds(first=1, most=1))
+    settings = TransportSettings(bounds=ConcurrencyBounds(initial=1, most=1))
     async with (
         scripted(silence, answer(200, lease)) as server,
         open_client(ConnectionConfig(server.url), settings=settings, clock=Hurried()) as cluster,

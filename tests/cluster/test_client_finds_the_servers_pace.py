@@ -15,7 +15,7 @@ from shoal.cluster.kubernetes.retry import RequestFailure, RetryLimits, retry_de
 
 
 def test_the_limit_grows_fast_until_the_first_sign_of_trouble() -> None:
-    pace = ConcurrencyLimit(ConcurrencyBounds(first=16))
+    pace = ConcurrencyLimit(ConcurrencyBounds(initial=16))
     for _ in range(16):
         pace.observe("POST", 0.01, was_full=True)
     assert pace.limit == 32
@@ -27,14 +27,14 @@ def test_the_limit_grows_fast_until_the_first_sign_of_trouble() -> None:
 
 
 def test_it_does_not_grow_for_nothing() -> None:
-    pace = ConcurrencyLimit(ConcurrencyBounds(first=16))
+    pace = ConcurrencyLimit(ConcurrencyBounds(initial=16))
     for _ in range(100):
         pace.observe("POST", 0.01, was_full=False)
     assert pace.limit == 16
 
 
 def test_a_burst_that_is_turned_away_together_counts_once() -> None:
-    pace = ConcurrencyLimit(ConcurrencyBounds(first=64))
+    pace = ConcurrencyLimit(ConcurrencyBounds(initial=64))
     for late in range(40):
         pace.on_overload(sent_at=1.0, now=1.5 + late / 100)
     assert pace.limit == 32
@@ -43,7 +43,7 @@ def test_a_burst_that_is_turned_away_together_counts_once() -> None:
 
 
 def test_slow_answers_shrink_it_a_little_but_not_to_nothing() -> None:
-    pace = ConcurrencyLimit(ConcurrencyBounds(first=16, slow_minimum=4))
+    pace = ConcurrencyLimit(ConcurrencyBounds(initial=16, slow_minimum=4))
     pace.observe("POST", 0.001, was_full=True)
     for _ in range(50):
         pace.observe("POST", 0.1, was_full=True)
@@ -54,7 +54,7 @@ def test_slow_answers_shrink_it_a_little_but_not_to_nothing() -> None:
 
 
 def test_sorts_of_requests_are_compared_with_their_own_kind() -> None:
-    pace = ConcurrencyLimit(ConcurrencyBounds(first=16))
+    pace = ConcurrencyLimit(ConcurrencyBounds(initial=16))
     for _ in range(8):
         pace.observe("GET", 0.001, was_full=True)
         pace.observe("POST", 0.1, was_full=True)
@@ -83,7 +83,7 @@ class Turns:
     """Tasks that hold their turn until they are told to go."""
 
     def __init__(self, limit: float) -> None:
-        self.limiter = ConcurrencyLimit(ConcurrencyBounds(first=limit))
+        self.limiter = ConcurrencyLimit(ConcurrencyBounds(initial=limit))
         self.line = RequestQueue(self.limiter)
         self.holding: list[str] = []
         self.tasks: dict[str, asyncio.Task[None]] = {}

@@ -8,7 +8,7 @@ import pytest
 
 from kit.cluster_backends import Reached
 from kit.cluster_objects import config_map, pod
-from shoal.cluster.client import EventType
+from shoal.cluster.client import WatchEventType
 from shoal.cluster.kubeconfig import from_kubeconfig
 from shoal.cluster.kubernetes import open_client
 from shoal.cluster.kubernetes.field_decoders import MetadataOnly, WithoutManagedFields
@@ -38,7 +38,7 @@ async def test_metadata_alone_has_its_kind(reached: Reached) -> None:
         watching = cluster.watch(CONFIG_MAP, namespace, fields="metadata.name=a", initial_events=True)
         async with aclosing(watching) as events:  # type: ignore[type-var]
             first, second = await anext(events), await anext(events)
-        assert (first.type, seen(first.object)) == (EventType.ADDED, expected)
+        assert (first.type, seen(first.object)) == (WatchEventType.ADDED, expected)
         assert second.ends_initial_list
         assert (await cluster.delete(CONFIG_MAP, "a", namespace))["status"] == "Success"
         await cluster.create(CONFIG_MAP, config_map("b", labels={"app": "x"}), namespace)

@@ -10,7 +10,7 @@ import pytest
 
 from kit.cluster_backends import Place, define_widgets
 from kit.cluster_objects import config_map
-from shoal.cluster.client import EventType, WatchEvent
+from shoal.cluster.client import WatchEvent, WatchEventType
 from shoal.cluster.informer import Change, Informer
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import CONFIG_MAP
@@ -35,12 +35,12 @@ async def test_a_watch_begins_with_what_there_is(place: Place) -> None:
     received = []
     async with aclosing(cluster.watch(CM, namespace, initial_events=True, labels=OURS)) as events:
         async for event in events:
-            if event.type is not EventType.BOOKMARK or event.ends_initial_list:  # others come whenever a server likes
+            if event.type is not WatchEventType.BOOKMARK or event.ends_initial_list:  # others come at any time
                 received.append(changes(event))
             if event.ends_initial_list:
                 await cluster.patch(CM, "a", namespace, patch={"data": {"mode": "slow"}})
                 await cluster.delete(CM, "b", namespace)
-            if event.type is EventType.DELETED:
+            if event.type is WatchEventType.DELETED:
                 break
     assert (sorted(received[:2]), received[2:]) == (
         [("ADDED", "a"), ("ADDED", "b")],
@@ -59,7 +59,7 @@ async def test_a_watch_goes_on_from_a_version(place: Place) -> None:
     async with aclosing(cluster.watch(CM, namespace, resource_version=version, labels=OURS)) as events:
         async for event in events:
             received.append(event)
-            if event.type is EventType.DELETED:
+            if event.type is WatchEventType.DELETED:
                 break
     assert [changes(event) for event in received] == [("MODIFIED", "a"), ("ADDED", "b"), ("DELETED", "b")]
     assert [event.object for event in received[:2]] == [changed, gone]

@@ -7,7 +7,7 @@ from contextlib import aclosing
 import pytest
 
 from kit.cluster_objects import config_map, pod
-from shoal.cluster.client import DeleteOptions, EventType, LogOptions, PatchType
+from shoal.cluster.client import DeleteOptions, LogOptions, PatchType, WatchEventType
 from shoal.cluster.embedded import EmbeddedCluster
 from shoal.kube import kinds
 from shoal.kube.errors import ApiError
@@ -46,7 +46,11 @@ async def test_a_watch_begins_with_what_is_there(cluster):
         first, second = await anext(stream), await anext(stream)
         await cluster.delete(CM, "a", "default")
         third = await anext(stream)
-    assert [first.type, second.type, third.type] == [EventType.ADDED, EventType.BOOKMARK, EventType.DELETED]
+    assert [first.type, second.type, third.type] == [
+        WatchEventType.ADDED,
+        WatchEventType.BOOKMARK,
+        WatchEventType.DELETED,
+    ]
     assert second.ends_initial_list
     assert int(third.resource_version) > int(second.resource_version)
 

@@ -30,7 +30,7 @@ def asking(name: str, cpu: str, **spec: object) -> Obj:
 
 
 def kept(cluster: Machinery) -> list[Amounts]:
-    return [{name: n for name, n in tally.used.items() if n} for tally in cluster._core.quotas.of("default")]
+    return [{name: n for name, n in tally.used.items() if n} for tally in cluster._core.quotas.values("default")]
 
 
 def counted(cluster: Machinery) -> list[Amounts]:

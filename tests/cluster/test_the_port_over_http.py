@@ -10,7 +10,7 @@ import pytest
 
 from kit.cluster_objects import config_map, definition, pod
 from kit.embedded_api_server import NODE, Running, serve
-from shoal.cluster.client import DeleteOptions, DeletionPropagation, EventType, LogOptions, Preconditions
+from shoal.cluster.client import DeleteOptions, DeletionPropagation, LogOptions, Preconditions, WatchEventType
 from shoal.cluster.kubeconfig import ConnectionConfig, ConnectionConfigError, contexts, from_kubeconfig
 from shoal.cluster.kubernetes import KubernetesCluster, open_client
 from shoal.kube.errors import ApiError
@@ -69,9 +69,9 @@ async def test_a_watch_begins_with_what_there_is(cluster: KubernetesCluster) -> 
             if event.ends_initial_list:
                 await cluster.patch(CONFIG_MAP, "a", "default", patch={"data": {"mode": "slow"}})
                 await cluster.delete(CONFIG_MAP, "a", "default")
-            if event.type is EventType.DELETED:
+            if event.type is WatchEventType.DELETED:
                 break
-    assert collected == [EventType.ADDED, EventType.BOOKMARK, EventType.MODIFIED, EventType.DELETED]
+    assert collected == [WatchEventType.ADDED, WatchEventType.BOOKMARK, WatchEventType.MODIFIED, WatchEventType.DELETED]
 
 
 async def test_a_version_of_long_ago_is_expired(server: Running, cluster: KubernetesCluster) -> None:

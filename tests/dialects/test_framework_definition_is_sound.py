@@ -137,7 +137,7 @@ def test_a_server_without_our_admission_refuses_the_same_fields(server: Api):
     assert answer["code"] == 422
     # At no field: that rules in CEL are asked only of objects that fit their schema.
     found = {cause["field"] for cause in answer["details"]["causes"]} - {"<nil>"}
-    assert found == {cause.field for cause in DIALECT.admit(wrong)}
+    assert found == {cause.field for cause in DIALECT.validate(wrong)}
 
 
 def test_a_server_keeps_every_key_of_the_status(server: Api, name: str):
@@ -145,7 +145,7 @@ def test_a_server_keeps_every_key_of_the_status(server: Api, name: str):
     made = server.post(FRAMEWORKS, manifest).ok()
     world = running(made)
     while True:
-        patch = list(DIALECT.record(world.job, world.state, world.config).operations)
+        patch = list(DIALECT.save_state(world.job, world.state, world.config).operations)
         stored = server.patch(f"{FRAMEWORKS}/{name}/status", patch, type=JSON_PATCH).ok()
         assert stored["status"] == world.status
         alive = [pod for pod in world.pods if pod.startswith("worker")]
@@ -161,7 +161,7 @@ def test_people_see_how_it_is_going(server: Api, name: str):
     world = running(made)
     world.exits("worker-0", 210)
     world.settle()
-    patch = list(DIALECT.record(world.job, world.state, world.config).operations)
+    patch = list(DIALECT.save_state(world.job, world.state, world.config).operations)
     server.patch(f"{FRAMEWORKS}/{name}/status", patch, type=JSON_PATCH).ok()
     table = server.get(f"{FRAMEWORKS}/{name}", accept=TABLE).ok()
 

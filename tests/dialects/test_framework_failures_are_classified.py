@@ -20,7 +20,7 @@ MANIFEST = framework(role(pod=pod_template(initContainers=[{"name": "init", "ima
 
 def outcome(status: dict[str, Any], config: FrameworkSettings | None = None) -> Outcome:
     """How the dialect's policies judge a pod with that status."""
-    job = DIALECT.read(MANIFEST, config or settings())
+    job = DIALECT.to_job(MANIFEST, config or settings())
     body = DIALECT.observe_pod(stamped(pod_of(MANIFEST, "worker", 0), **status), MANIFEST)
     assert job is not None
     assert body is not None
@@ -294,7 +294,7 @@ BAD_TABLES: dict[str, tuple[list[Any], list[str]]] = {
         [{"code": 7, "podPatterns": []}],
         [
             "podFailureSpec[0].podPatterns: Invalid value: []: must have 1 or more: at least one pattern of the pods "
-            "the entry stands for"
+            "the entry is for"
         ],
     ),
     "null pattern": (
@@ -349,7 +349,7 @@ REFUSALS = [
 
 @pytest.mark.parametrize(("code", "text", "expected"), [row[1:] for row in REFUSALS], ids=[row[0] for row in REFUSALS])
 def test_what_a_refused_pod_means(code: int, text: str, expected: Outcome | None):
-    job = DIALECT.read(MANIFEST, settings())
+    job = DIALECT.to_job(MANIFEST, settings())
     assert job is not None
     found = classify_refusal(job.policies.classify, Refused(TaskRef("worker", 0), code, text))
 

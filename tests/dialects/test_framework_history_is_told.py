@@ -8,12 +8,16 @@ from typing import Any
 
 import pytest
 
+from kit.capabilities import capability
 from kit.frameworks import UID, FrameworkWorld, framework, pod_of, role, running, stamped
-from shoal.dialects.dialect import Snapshot
+from shoal.dialects.capabilities import HistorySnapshots, Snapshot
 from shoal.dialects.framework import DIALECT, settings
 from shoal.operator.job_events import log_snapshot
 
 API = "frameworkcontroller.microsoft.com/v1"
+
+
+HISTORY = capability(DIALECT, HistorySnapshots)
 
 
 def told(world: FrameworkWorld) -> list[str]:
@@ -114,11 +118,10 @@ def test_deleted_objects_are_told_with_their_kind():
     pod = stamped(pod_of(manifest, "worker", 0))
     bare = {key: value for key, value in manifest.items() if key not in ("apiVersion", "kind")}
     bare_pod = {key: value for key, value in pod.items() if key not in ("apiVersion", "kind")}
-    assert DIALECT.deletion_snapshot is not None
 
-    assert DIALECT.deletion_snapshot(bare, settings()) == Snapshot("default/fw", "OnFrameworkDeletion", manifest)
-    assert DIALECT.deletion_snapshot(bare_pod, settings()) == Snapshot("default/fw", "OnPodDeletion", pod)
-    assert DIALECT.deletion_snapshot({"kind": "Pod", "metadata": {"name": "x"}}, settings()) is None
+    assert HISTORY.deletion_snapshot(bare, settings()) == Snapshot("default/fw", "OnFrameworkDeletion", manifest)
+    assert HISTORY.deletion_snapshot(bare_pod, settings()) == Snapshot("default/fw", "OnPodDeletion", pod)
+    assert HISTORY.deletion_snapshot({"kind": "Pod", "metadata": {"name": "x"}}, settings()) is None
 
 
 SWITCHES: dict[str, tuple[dict[str, Any], list[str]]] = {
@@ -131,9 +134,8 @@ SWITCHES: dict[str, tuple[dict[str, Any], list[str]]] = {
 def test_each_moment_can_be_switched_off(switches: dict[str, Any], left: list[str]):
     world = two_attempts_each()
     config = settings({"logObjectSnapshot": switches})
-    assert DIALECT.snapshot is not None
     again = [
-        DIALECT.snapshot(world.manifest, step.state, notice, config, world.now)
+        HISTORY.snapshot(world.manifest, step.state, notice, config, world.now)
         for step in world.steps
         for notice in step.notices
     ]
@@ -146,7 +148,6 @@ def test_deletions_can_be_switched_off():
     off = settings(
         {"logObjectSnapshot": {"framework": {"onFrameworkDeletion": False}, "pod": {"onPodDeletion": False}}}
     )
-    assert DIALECT.deletion_snapshot is not None
 
-    assert DIALECT.deletion_snapshot(manifest, off) is None
-    assert DIALECT.deletion_snapshot(stamped(pod_of(manifest, "worker", 0)), off) is None
+    assert HISTORY.deletion_snapshot(manifest, off) is None
+    assert HISTORY.deletion_snapshot(stamped(pod_of(manifest, "worker", 0)), off) is None

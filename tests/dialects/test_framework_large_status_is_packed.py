@@ -23,10 +23,10 @@ def stored(number: int, config: object) -> tuple[Obj, JobState]:
     from kit.engine_world import T0
 
     manifest = framework(role("worker", number))
-    job = DIALECT.read(manifest, config)
+    job = DIALECT.to_job(manifest, config)
     assert job is not None
     state = advance(job, JobState(), Observed(nonce="n"), T0).state
-    (operation,) = DIALECT.record(job, state, config).operations
+    (operation,) = DIALECT.save_state(job, state, config).operations
     return {**manifest, "status": operation["value"]}, state
 
 
@@ -38,16 +38,16 @@ def test_scenario_47_compression():
     (worker,) = json.loads(gzip.decompress(base64.b64decode(attempt["taskRoleStatusesCompressed"])))
     assert [task["index"] for task in worker["taskStatuses"]] == list(range(3000))
     assert len(json.dumps(manifest)) < 1_500_000
-    assert DIALECT.restore(manifest) == state
+    assert DIALECT.load_state(manifest) == state
 
 
 def test_scenario_47_a_controller_without_the_option_reads_it_all_the_same():
     manifest, state = stored(3000, PACKING)
-    job = DIALECT.read(manifest, PLAIN)
+    job = DIALECT.to_job(manifest, PLAIN)
     assert job is not None
-    (operation,) = DIALECT.record(job, DIALECT.restore(manifest), PLAIN).operations
+    (operation,) = DIALECT.save_state(job, DIALECT.load_state(manifest), PLAIN).operations
 
-    assert DIALECT.restore({**manifest, "status": operation["value"]}) == state
+    assert DIALECT.load_state({**manifest, "status": operation["value"]}) == state
 
 
 @pytest.mark.parametrize(("number", "is_packed"), [(1500, False), (3000, True)])
@@ -56,7 +56,7 @@ def test_without_the_option_only_what_no_server_would_store_is_packed(number: in
 
     assert (manifest["status"]["attemptStatus"]["taskRoleStatuses"] is None) == is_packed
     assert len(json.dumps(manifest)) < 1_500_000
-    assert DIALECT.restore(manifest) == state
+    assert DIALECT.load_state(manifest) == state
 
 
 def status(size: int) -> Obj:

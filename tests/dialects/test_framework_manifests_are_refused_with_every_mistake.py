@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 
+from kit.capabilities import capability
 from kit.frameworks import framework, pet, pod_template, role
 from shoal.cli.manifest_files import Manifest
 from shoal.cli.offline_validation import make_machinery, validate
 from shoal.cluster.apimachinery import Machinery
 from shoal.cluster.types import WriteOptions
+from shoal.dialects.capabilities import PodPreview, Warnings
 from shoal.dialects.dialect import ManifestInvalid
 from shoal.dialects.framework import DIALECT, settings
 from shoal.kube.errors import ApiError
@@ -26,7 +28,7 @@ TASKS = "a role has from 0 to 10000 tasks"
 
 
 def mistakes(manifest: Obj) -> list[str]:
-    return [str(cause) for cause in DIALECT.admit(manifest)]
+    return [str(cause) for cause in DIALECT.validate(manifest)]
 
 
 def with_role(**changes: Any) -> Obj:
@@ -137,7 +139,7 @@ def test_all_mistakes_are_listed_at_once():
         role("a", -1, failed=-2), role("a", 10_001, retry=(True, -3)), start="Pause", retry=(True, -9), name="my-job"
     )
 
-    assert [cause.field for cause in DIALECT.admit(manifest)] == [
+    assert [cause.field for cause in DIALECT.validate(manifest)] == [
         "metadata.name",
         "spec.executionType",
         "spec.retryPolicy.maxRetryCount",
@@ -166,12 +168,12 @@ SOUND = {
 @pytest.mark.parametrize("manifest", SOUND.values(), ids=list(SOUND))
 def test_a_sound_manifest_is_let_in_and_read(manifest: Obj):
     assert mistakes(manifest) == []
-    assert DIALECT.read(DIALECT.default(manifest), settings()) is not None
+    assert DIALECT.to_job(DIALECT.default(manifest), settings()) is not None
 
 
 def test_reading_a_stored_mistake_lists_all_of_them():
     with pytest.raises(ManifestInvalid) as refused:
-        DIALECT.read(framework(role(number=-1), retry=(True, -3)), settings())
+        DIALECT.to_job(framework(role(number=-1), retry=(True, -3)), settings())
 
     assert len(refused.value.causes) == 2
 
@@ -281,7 +283,7 @@ WARNINGS = {
 
 @pytest.mark.parametrize(("manifest", "words"), WARNINGS.values(), ids=list(WARNINGS))
 def test_what_is_probably_not_meant_is_said(manifest: Obj, words: list[str]):
-    assert DIALECT.warn(manifest, None) == words
+    assert capability(DIALECT, Warnings).warn(manifest, None) == words
 
 
 ODD_SHAPES: list[Any] = [
@@ -297,9 +299,9 @@ ODD_SHAPES: list[Any] = [
 @pytest.mark.parametrize("spec", ODD_SHAPES, ids=str)
 def test_whatever_shape_it_has_there_are_words_for_it(spec: Any):
     manifest = {"metadata": {"name": "fw"}, "spec": spec}
-    DIALECT.warn(manifest, framework(role()))
+    capability(DIALECT, Warnings).warn(manifest, framework(role()))
 
-    assert DIALECT.admit(DIALECT.default(manifest)) == DIALECT.admit(manifest) != []
+    assert DIALECT.validate(DIALECT.default(manifest)) == DIALECT.validate(manifest) != []
 
 
 STOPPED = (
@@ -357,7 +359,7 @@ def test_every_mistake_is_listed_once(machinery: Machinery):
     with pytest.raises(ApiError) as refused:
         machinery.create(DIALECT.kind, "default", wrong, WriteOptions())
 
-    assert refused.value.causes == tuple(DIALECT.admit(wrong))
+    assert refused.value.causes == tuple(DIALECT.validate(wrong))
 
 
 def test_a_manifest_is_stored_with_defaults_and_proper_names_and_a_word_about_them(machinery: Machinery):
@@ -384,7 +386,9 @@ def test_validate_says_what_the_cluster_says_now_and_of_the_pods_later(machinery
     judged = validate(make_machinery(), Manifest(new, "job.yaml"))
 
     later = [
-        cause for cause in DIALECT.preview_pods(new) if cause.field not in {each.field for each in refused.value.causes}
+        cause
+        for cause in capability(DIALECT, PodPreview).errors(new)
+        if cause.field not in {each.field for each in refused.value.causes}
     ]
     assert [str(cause) for cause in refused.value.causes] == mistakes(new)
     assert list(judged.mistakes) == [*mistakes(new), *map(str, later)]

@@ -6,15 +6,16 @@ import json
 
 import pytest
 
+from kit.capabilities import capability
 from kit.frameworks import framework, pet, role
+from shoal.dialects.capabilities import Scaling, Suspension
 from shoal.dialects.framework import DIALECT
 from shoal.kube.objects import Obj
 from shoal.kube.patching import json_patch
 
 
 def scaled(manifest: Obj, **sizes: int) -> list[Obj]:
-    assert DIALECT.scale_patch is not None
-    return DIALECT.scale_patch(manifest, sizes)
+    return capability(DIALECT, Scaling).patch(manifest, sizes)
 
 
 def test_scaling_the_story_is_the_patch_of_the_original():
@@ -44,7 +45,7 @@ def test_counts_that_ask_for_all_follow_the_size(before: tuple[int, int, int], t
     patched = json_patch(manifest, scaled(manifest, b=to))
 
     assert patched == framework(role("a"), role("b", *after))
-    assert DIALECT.admit(patched) == []
+    assert DIALECT.validate(patched) == []
 
 
 Shape = tuple[int, int, int]
@@ -66,7 +67,7 @@ def test_counts_keep_their_meaning_on_the_way(before: Shape, steps: list[tuple[i
     for to, _ in steps:
         manifest = json_patch(manifest, scaled(manifest, b=to))
         seen.append((to, manifest["spec"]["taskRoles"][0]))
-        assert DIALECT.admit(manifest) == []
+        assert DIALECT.validate(manifest) == []
 
     assert seen == [(to, role("b", *shape)) for to, shape in steps]
 
@@ -117,10 +118,9 @@ def test_a_role_that_is_not_there_is_named():
 
 
 def test_stop_and_start():
-    assert DIALECT.stop_patch is not None
-    assert DIALECT.start_patch is not None
     created = framework(role(), start="Create")
 
-    assert json_patch(created, DIALECT.start_patch(created)) == framework(role())
-    assert json_patch(created, DIALECT.stop_patch(created)) == framework(role(), start="Stop")
-    assert json_patch({"spec": {}}, DIALECT.stop_patch({"spec": {}})) == {"spec": {"executionType": "Stop"}}
+    suspension = capability(DIALECT, Suspension)
+    assert json_patch(created, suspension.start_patch(created)) == framework(role())
+    assert json_patch(created, suspension.stop_patch(created)) == framework(role(), start="Stop")
+    assert json_patch({"spec": {}}, suspension.stop_patch({"spec": {}})) == {"spec": {"executionType": "Stop"}}

@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from kit.capabilities import capability
 from kit.frameworks import ANCHOR, UID, framework, pet, pod_of, pod_template, role, stamped
+from shoal.dialects.capabilities import RunOwner
 from shoal.dialects.dialect import Owner
 from shoal.dialects.framework import DIALECT
 from shoal.dialects.framework.names import STAMPS
@@ -156,8 +158,7 @@ def test_scenario_42_env_and_placeholders():
 
 def test_scenario_43_ownership():
     manifest = pet()
-    assert DIALECT.build_run_owner is not None
-    run_owner = DIALECT.build_run_owner(manifest, Create(RunOwnerRef(), BuildContext(run=3)))
+    run_owner = capability(DIALECT, RunOwner).build(manifest, Create(RunOwnerRef(), BuildContext(run=3)))
     pod = pod_of(manifest, "worker", 0)
 
     assert run_owner == {
@@ -222,7 +223,7 @@ def test_a_pod_is_recognised_by_its_stamps():
     pod = stamped(pod_of(pet(), "worker", 2, run=1, attempt=4), "pod-uid", podIP="10.0.0.7")
     body = DIALECT.observe_pod(pod, pet())
 
-    assert DIALECT.owner(pod) == Owner(Key("default", "pet"), UID)
+    assert DIALECT.owner_of(pod) == Owner(Key("default", "pet"), UID)
     assert body is not None
     assert (body.uid, body.name, body.role, body.index) == ("pod-uid", "pet-worker-2", "worker", 2)
     assert (body.run, body.attempt, body.owned, body.ip) == (1, 4, True, "10.0.0.7")
@@ -254,12 +255,10 @@ def test_other_pods_have_nothing_to_do_with_it(name: str):
 
 
 def test_the_anchor_is_ours_by_its_owners_uid():
-    assert DIALECT.build_run_owner is not None
-    assert DIALECT.run_owner is not None
-    made = DIALECT.build_run_owner(pet(), Create(RunOwnerRef(), BuildContext()))
+    made = capability(DIALECT, RunOwner).build(pet(), Create(RunOwnerRef(), BuildContext()))
     made["metadata"] |= {"uid": "a", "deletionTimestamp": "2026-11-16T04:00:00Z"}
     older = {**pet(), "metadata": {**pet()["metadata"], "uid": "older"}}
 
-    assert DIALECT.run_owner(made, pet()) == ObservedRunOwner("a", owned=True, leaving=True, run=0)
-    assert DIALECT.run_owner(made, older) == ObservedRunOwner("a", owned=False, leaving=True, run=0)
-    assert DIALECT.owner(made) == Owner(Key("default", "pet"), UID)
+    assert capability(DIALECT, RunOwner).observe(made, pet()) == ObservedRunOwner("a", owned=True, leaving=True, run=0)
+    assert capability(DIALECT, RunOwner).observe(made, older) == ObservedRunOwner("a", owned=False, leaving=True, run=0)
+    assert DIALECT.owner_of(made) == Owner(Key("default", "pet"), UID)

@@ -31,7 +31,7 @@ from shoal.kube.objects import Obj
 
 
 def job(manifest: Obj) -> Job:
-    read = DIALECT.read(manifest, settings())
+    read = DIALECT.to_job(manifest, settings())
     assert read is not None
     return read
 
@@ -139,7 +139,7 @@ def test_a_framework_under_deletion_says_so():
 
 def test_an_unchanged_spec_is_understood_once():
     config = settings()
-    first, again = (DIALECT.read(framework(role()), config) for _ in range(2))
+    first, again = (DIALECT.to_job(framework(role()), config) for _ in range(2))
 
     assert first is not None
     assert again is not None

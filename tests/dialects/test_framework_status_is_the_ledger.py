@@ -126,8 +126,8 @@ def ledgers(draw: st.DrawFn) -> JobState:
 def test_reading_what_was_written_gives_the_same_ledger(state: JobState):
     status = status_of("pet", state)
 
-    assert DIALECT.restore({"metadata": {"uid": UID}, "status": status}) == state
-    assert status_of("pet", DIALECT.restore({"metadata": {"uid": UID}, "status": status})) == status
+    assert DIALECT.load_state({"metadata": {"uid": UID}, "status": status}) == state
+    assert status_of("pet", DIALECT.load_state({"metadata": {"uid": UID}, "status": status})) == status
 
 
 @given(ledgers())
@@ -139,9 +139,9 @@ def test_whatever_is_written_fits_the_definition(state: JobState):
 
 
 def test_a_framework_nobody_has_looked_at_has_an_empty_ledger():
-    assert DIALECT.restore(framework(role())) == JobState()
-    assert DIALECT.restore({**framework(role()), "status": None}) == JobState()
-    assert DIALECT.restore({**framework(role()), "status": {}}) == JobState()
+    assert DIALECT.load_state(framework(role())) == JobState()
+    assert DIALECT.load_state({**framework(role()), "status": None}) == JobState()
+    assert DIALECT.load_state({**framework(role()), "status": {}}) == JobState()
 
 
 def test_every_key_is_there_from_the_first_pass():
@@ -216,7 +216,7 @@ def with_uids(value: Any, uids: Any) -> Any:
 
 def test_the_ledger_is_stored_as_the_whole_status_so_that_nulls_stay():
     world = running(framework(role()))
-    patch = DIALECT.record(world.job, world.state, DEFAULTS)
+    patch = DIALECT.save_state(world.job, world.state, DEFAULTS)
 
     assert patch.subresource == "status"
     assert patch.operations == ({"op": "add", "path": "/status", "value": world.status},)
@@ -229,7 +229,7 @@ def test_instances_an_older_controller_did_not_name_get_a_lasting_name():
         del each["instanceUID"]
         for task in each["taskStatuses"]:
             del task["instanceUID"], task["runTime"]
-    first, again = (DIALECT.restore({**world.manifest, "status": status}) for _ in range(2))
+    first, again = (DIALECT.load_state({**world.manifest, "status": status}) for _ in range(2))
 
     assert first == again
     named = [first.roles[0].instance, *(task.instance for task in first.roles[0].tasks)]
@@ -248,4 +248,4 @@ def test_instances_an_older_controller_did_not_name_get_a_lasting_name():
 )
 def test_a_status_nobody_wrote_is_left_alone(status: dict[str, Any]):
     with pytest.raises(StateUnreadable, match="default/fw was not written by a controller"):
-        DIALECT.restore({**framework(role()), "status": status})
+        DIALECT.load_state({**framework(role()), "status": status})

@@ -23,7 +23,7 @@ THEIR_UID = "11111111-2222-3333-4444-555555555555"
 
 def pod_with(template: Obj, *, name: str = "fw", role_name: str = "worker") -> Obj:
     manifest = framework(role(role_name, pod=template), name=name)
-    DIALECT.read(manifest, settings())  # it would be run
+    DIALECT.to_job(manifest, settings())  # it would be run
     return pod_of(manifest, role_name, 0)
 
 
@@ -35,7 +35,7 @@ def identity(pod: Obj) -> Obj:
         "namespace": meta["namespace"],
         "stamps": {key: value for key, value in meta["annotations"].items() if key in STAMPS},
         "labels": {key: value for key, value in meta["labels"].items() if key in STAMPS},
-        "owner": DIALECT.owner(stamped(pod)),
+        "owner": DIALECT.owner_of(stamped(pod)),
         "anchor": meta["ownerReferences"][-1],
         "others": sorted(set(meta) - {"name", "namespace", "labels", "annotations", "ownerReferences", "finalizers"}),
     }
@@ -92,7 +92,7 @@ def test_a_second_controller_does_not_make_the_pod_anybody_elses():
     theirs = {"apiVersion": "v1", "kind": "ConfigMap", "name": "victim", "uid": THEIR_UID, "controller": True}
     pod = pod_with({"metadata": {"ownerReferences": [theirs]}, **pod_template()})
 
-    assert DIALECT.owner(stamped(pod)) in (None, Owner(Key("default", "fw"), UID))
+    assert DIALECT.owner_of(stamped(pod)) in (None, Owner(Key("default", "fw"), UID))
 
 
 HARMFUL_NAMES = ["../x", "a/b", "..", "a b", "A", "a-b", "a.b", 'a"b', "a\n", "", "a" * 64, "é", "{{FC_POD_NAME}}"]
@@ -101,12 +101,12 @@ HARMFUL_NAMES = ["../x", "a/b", "..", "a b", "A", "a-b", "a.b", 'a"b', "a\n", ""
 @pytest.mark.parametrize("name", HARMFUL_NAMES, ids=repr)
 def test_a_role_cannot_be_called_anything_that_leads_elsewhere(name: str):
     with pytest.raises(ManifestInvalid):
-        DIALECT.read(framework(role(name)), settings())
+        DIALECT.to_job(framework(role(name)), settings())
 
 
 @pytest.mark.parametrize("name", [each for each in HARMFUL_NAMES if each], ids=repr)
 def test_a_framework_cannot_be_called_anything_that_leads_elsewhere(name: str):
-    assert [cause.field for cause in DIALECT.admit(framework(role(), name=name))] == ["metadata.name"]
+    assert [cause.field for cause in DIALECT.validate(framework(role(), name=name))] == ["metadata.name"]
 
 
 def test_placeholders_are_names_and_nothing_a_person_chose():

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from kit.capabilities import capability
 from kit.volcano_jobs import policy, task, vcjob
+from shoal.dialects.capabilities import ClusterValidation, Gangs, OwnedObjects
 from shoal.dialects.children import observe_children
 from shoal.dialects.dialect import Dialect, ManifestInvalid
 from shoal.dialects.framework import DIALECT as FRAMEWORK
@@ -45,7 +47,7 @@ def ctr(trainers: int = 2, name: str = "ctr", **more: Any) -> Obj:
 
 
 def read(dialect: Dialect, manifest: Obj) -> Job:
-    job = dialect.read(manifest, settings())
+    job = dialect.to_job(manifest, settings())
     assert job is not None
     return job
 
@@ -56,9 +58,10 @@ def plan_of(dialect: Dialect, manifest: Obj) -> GroupPlan:
 
 
 def group_of(dialect: Dialect, manifest: Obj, key: str = "") -> Obj:
-    assert dialect.owned_objects is not None
     plan = plan_of(dialect, manifest)
-    return dialect.owned_objects.build_object(manifest, Apply(GroupRef(key), BuildContext(), plan.digest), True)
+    return capability(dialect, OwnedObjects).build_object(
+        manifest, Apply(GroupRef(key), BuildContext(), plan.digest), True
+    )
 
 
 # --- doors and records ---------------------------------------------------------------------------------------------
@@ -84,9 +87,10 @@ def test_the_first_version_of_kubernetes_own_groups_is_not_followed():
 
 def test_without_a_gang_scheduler_there_is_no_door():
     alone = with_backend(DIALECT, backend("none"))
-    assert alone.owned_objects is not None
     assert read(alone, ctr()).policies.gates == ()
-    assert [child.kind.plural for child in alone.owned_objects.children if child.kind.plural == "podgroups"] == []
+    assert [
+        child.kind.plural for child in capability(alone, OwnedObjects).children if child.kind.plural == "podgroups"
+    ] == []
 
 
 def test_only_who_takes_back_is_answered():
@@ -116,12 +120,11 @@ def test_a_gang_that_cannot_be_handed_over_is_refused_with_the_way_out():
 
 def test_a_job_remembers_whom_its_gang_was_handed_to():
     dialect, manifest = with_backend(DIALECT, backend("kueue", version="v1beta1")), ctr()
-    patch = dialect.record(read(dialect, manifest), JobState(), settings())
+    patch = dialect.save_state(read(dialect, manifest), JobState(), settings())
     assert patch.annotations[RECORDED] == "kueue/v1beta1"
     manifest["metadata"]["annotations"] = dict(patch.annotations)
     again = with_recorded_backend(DIALECT, manifest)
-    assert again.owned_objects is not None
-    assert again.owned_objects.group.api_version == "kueue.x-k8s.io/v1beta1"
+    assert capability(again, Gangs).group.api_version == "kueue.x-k8s.io/v1beta1"
 
 
 def test_a_job_nobody_handed_over_is_told_in_its_own_words():
@@ -130,8 +133,8 @@ def test_a_job_nobody_handed_over_is_told_in_its_own_words():
 
 def test_queues_of_another_scheduler_are_not_looked_for_among_ours():
     own, foreign = (with_backend(DIALECT, backend(name)) for name in ("shoal", "kueue"))
-    assert (own.validate_in_cluster, own.validated_against) == (DIALECT.validate_in_cluster, DIALECT.validated_against)
-    assert (foreign.validate_in_cluster, foreign.validated_against) == (None, ())
+    assert own.capability(ClusterValidation) is DIALECT.capability(ClusterValidation)
+    assert foreign.capability(ClusterValidation) is None
 
 
 def test_a_language_without_gangs_stays_as_it_is():
@@ -162,18 +165,15 @@ def test_each_stage_of_a_job_is_a_gang_and_its_pods_know_which():
 
 
 def test_a_group_of_somebody_elses_kind_is_theirs_to_define():
-    assert with_backend(DIALECT, backend("kueue")).owned_objects is not None
-    names = {
-        name: [each["metadata"]["name"] for each in kin.definitions()]
-        for name in ("kueue", "shoal")
-        if (kin := with_backend(DIALECT, backend(name)).owned_objects) is not None
-    }
+    owned = {name: capability(with_backend(DIALECT, backend(name)), OwnedObjects) for name in ("kueue", "shoal")}
+    names = {name: [each["metadata"]["name"] for each in found.definitions()] for name, found in owned.items()}
     assert set(names["shoal"]) - set(names["kueue"]) == {"podgroups.scheduling.volcano.sh"}
 
 
 # --- one object per size -------------------------------------------------------------------------------------------
 
 KUEUE = with_backend(DIALECT, backend("kueue"))
+OWNED = capability(KUEUE, OwnedObjects)
 
 
 def workload(trainers: int, **said: bool) -> Obj:
@@ -226,27 +226,23 @@ SEEN: dict[str, tuple[list[Obj], ObservedGroup, dict[OwnedObjectRef, ObservedObj
 def test_of_several_sizes_one_counts(
     objects: list[Obj], group: ObservedGroup, companions: dict[OwnedObjectRef, ObservedObject]
 ):
-    assert KUEUE.owned_objects is not None
     for order in (objects, objects[::-1]):
-        assert observe_children(KUEUE.owned_objects, order, ctr(3)) == ({"": group}, companions)
+        assert observe_children(OWNED, KUEUE.capability(Gangs), order, ctr(3)) == ({"": group}, companions)
 
 
 def test_a_size_is_found_by_its_name():
-    assert KUEUE.owned_objects is not None
     now, before = ctr(3), ctr(2)
     places = [
-        KUEUE.owned_objects.locate_object(now, GroupRef("")),
-        KUEUE.owned_objects.locate_object(now, next(iter(old(2)))),
+        OWNED.locate_object(now, GroupRef("")),
+        OWNED.locate_object(now, next(iter(old(2)))),
     ]
     assert [name for _, name in places] == [f"ctr-{UID}-{digest(3)[:8]}", f"ctr-{UID}-{digest(2)[:8]}"]
-    assert KUEUE.owned_objects.locate_object(before, GroupRef(""))[1] == places[1][1]
+    assert OWNED.locate_object(before, GroupRef(""))[1] == places[1][1]
 
 
 def test_a_new_size_names_the_granted_one_it_takes_over_from():
-    assert KUEUE.owned_objects is not None
-    assert KUEUE.owned_objects.replace_group is not None
     fresh = group_of(KUEUE, ctr(4))
-    KUEUE.owned_objects.replace_group(fresh, [workload(3), workload(2, Admitted=True)])
+    capability(KUEUE, Gangs).replace_group(fresh, [workload(3), workload(2, Admitted=True)])
     assert annotations_of(fresh)["kueue.x-k8s.io/workload-slice-replacement-for"] == f"team/ctr-{UID}-{digest(2)[:8]}"
 
 

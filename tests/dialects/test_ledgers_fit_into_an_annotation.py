@@ -41,7 +41,7 @@ def manifest(**annotations: str) -> Obj:
 
 
 def job() -> Job:
-    read = DIALECT.read(manifest(), DIALECT.settings(None))
+    read = DIALECT.to_job(manifest(), DIALECT.settings(None))
     assert read is not None
     return read
 
@@ -107,7 +107,7 @@ def test_a_copied_manifest_brings_no_past():
     stored = manifest(**{state_annotation.ANNOTATION: state_annotation.encode(job(), STATE)})
     stored["metadata"]["uid"] = "another"
     assert state_annotation.restore(stored) is None
-    assert DIALECT.restore(stored) == JobState()
+    assert DIALECT.load_state(stored) == JobState()
 
 
 def test_nonsense_is_not_taken_for_a_new_job():
@@ -123,5 +123,5 @@ def test_a_lost_ledger_is_rebuilt_from_the_status(phase: str, ended: bool, inten
     stored = manifest()
     state = {"phase": phase, "lastTransitionTime": "2030-01-01T00:00:00Z"}
     stored["status"] = {"state": state, "version": 3, "retryCount": 2}
-    found = DIALECT.restore(stored)
+    found = DIALECT.load_state(stored)
     assert (found.is_ended, found.run.intent, found.run.number, found.charged) == (ended, intent, number, 2)

@@ -68,7 +68,7 @@ def test_codes_that_are_none_of_some_are_the_spans_between():
 
 def test_what_others_take_care_of_is_not_ours():
     managed = stored(job("a", managedBy="example.com/other"))
-    assert batch_job.DIALECT.read(managed, settings()) is None
+    assert batch_job.DIALECT.to_job(managed, settings()) is None
 
 
 def test_a_replica_set_that_a_deployment_controls_is_run():
@@ -76,14 +76,14 @@ def test_a_replica_set_that_a_deployment_controls_is_run():
     owned["metadata"]["ownerReferences"] = [
         {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d", "uid": "d", "controller": True}
     ]
-    assert replica_sets.DIALECT.read(owned, settings()) == replica_sets.DIALECT.read(
+    assert replica_sets.DIALECT.to_job(owned, settings()) == replica_sets.DIALECT.to_job(
         stored(replica_set("b", 1)), settings()
     )
 
 
 def test_a_spec_nobody_could_have_stored_is_refused_with_its_mistakes():
     with pytest.raises(ManifestInvalid, match=r"spec\.parallelism: Invalid value: -1"):
-        batch_job.DIALECT.read(stored(job("a", parallelism=-1)), settings())
+        batch_job.DIALECT.to_job(stored(job("a", parallelism=-1)), settings())
 
 
 def test_there_is_nothing_to_set():

@@ -6,10 +6,12 @@ from functools import partial
 
 import pytest
 
+from kit.capabilities import capability
 from kit.malformed_objects import bent
 from kit.volcano_jobs import policy, task, vcjob
 from shoal.cluster.apimachinery import MEMORY, Machinery
 from shoal.cluster.types import WriteOptions
+from shoal.dialects.capabilities import ClusterValidation, Warnings
 from shoal.dialects.dialect import definitions_of
 from shoal.dialects.volcano import DIALECT
 from shoal.kube.errors import ApiError
@@ -71,22 +73,18 @@ def test_the_job_that_is_bent_is_in_order(machinery: Machinery):
 
 
 def test_the_language_answers_whatever_the_shape():
-    assert DIALECT.validate_in_cluster is not None
-    assert DIALECT.admit_change is not None
     for odd in bent(GOOD, "spec"):
-        DIALECT.admit(DIALECT.default(odd))
+        DIALECT.validate(DIALECT.default(odd))
         DIALECT.validate(odd, GOOD)
-        DIALECT.admit_change(GOOD, odd)
-        DIALECT.validate_in_cluster(odd, lambda _: QUEUES)
-        DIALECT.warn(odd, None)
-        DIALECT.preview_pods(odd)
+        DIALECT.validate(GOOD, odd)
+        capability(DIALECT, ClusterValidation).validate(odd, lambda _: QUEUES)
+        capability(DIALECT, Warnings).warn(odd, None)
 
 
 def test_a_queue_of_any_shape_does_not_keep_jobs_from_an_answer():
-    assert DIALECT.validate_in_cluster is not None
     stored = {"metadata": {"name": "team"}, "spec": {"parent": "root"}, "status": {"state": "Open"}}
     for queue in bent(stored, "spec", "status"):
-        DIALECT.validate_in_cluster(GOOD, partial(lambda only, _: [only], queue))
+        capability(DIALECT, ClusterValidation).validate(GOOD, partial(lambda only, _: [only], queue))
 
 
 def test_a_cluster_of_our_own_answers_whatever_the_shape(machinery: Machinery):

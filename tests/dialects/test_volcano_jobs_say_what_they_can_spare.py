@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from kit.capabilities import capability
 from kit.volcano_jobs import task, vcjob
+from shoal.dialects.capabilities import OwnedObjects
 from shoal.dialects.dialect import Dialect
 from shoal.dialects.gang_backends import NAMES, backend
 from shoal.dialects.gang_backends.delegate import with_backend
@@ -26,15 +28,16 @@ def stored(*tasks: Obj, **spec: Any) -> Obj:
 
 
 def plans(manifest: Obj, dialect: Dialect = DIALECT) -> list[GroupPlan]:
-    job = dialect.read(manifest, dialect.settings(None))
+    job = dialect.to_job(manifest, dialect.settings(None))
     assert job is not None
     return [plan for gate in job.policies.gates if isinstance(gate, GroupGate) for plan in gate.groups]
 
 
 def group(manifest: Obj, dialect: Dialect = DIALECT, *, is_new: bool = True) -> Obj:
-    assert dialect.owned_objects is not None
     (plan,) = plans(manifest, dialect)
-    return dialect.owned_objects.build_object(manifest, Apply(GroupRef(""), BuildContext(), plan.digest), is_new)
+    return capability(dialect, OwnedObjects).build_object(
+        manifest, Apply(GroupRef(""), BuildContext(), plan.digest), is_new
+    )
 
 
 @pytest.mark.parametrize(
@@ -96,6 +99,5 @@ def test_what_a_scheduler_asks_for_is_read_from_the_group(
     made = group(manifest)
     made["metadata"] |= {"uid": "g", "annotations": {**annotations_of(made), **notes}}
     digest = plans(manifest)[0].digest
-    assert DIALECT.owned_objects is not None
-    seen = DIALECT.owned_objects.observe_child(made, manifest)
+    seen = capability(DIALECT, OwnedObjects).observe_child(made, manifest)
     assert seen == (GroupRef(""), ObservedGroup("g", "", digest, asked=asked, reclaim_reason=reclaim_reason))

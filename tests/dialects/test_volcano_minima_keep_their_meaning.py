@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from kit.capabilities import capability
 from kit.volcano_jobs import task, vcjob
+from shoal.dialects.capabilities import Scaling
 from shoal.dialects.volcano import DIALECT
 from shoal.dialects.volcano.min_available import MEANING
 from shoal.dialects.volcano.spec import default
@@ -13,8 +15,7 @@ from shoal.kube.patching.json_patch import json_patch
 
 
 def scaled(manifest: Obj, **sizes: int) -> Obj:
-    assert DIALECT.scale_patch is not None
-    made: Obj = json_patch(manifest, DIALECT.scale_patch(manifest, sizes))
+    made: Obj = json_patch(manifest, capability(DIALECT, Scaling).patch(manifest, sizes))
     assert DIALECT.validate(made, manifest) == []
     return made
 
@@ -64,9 +65,8 @@ def test_who_writes_a_minimum_since_is_taken_at_his_word() -> None:
 
 
 def test_the_same_size_changes_nothing() -> None:
-    assert DIALECT.scale_patch is not None
     job = default(vcjob("a", task("ps"), task(replicas=4, least=2)))
-    assert DIALECT.scale_patch(job, {"worker": 4, "ps": 1}) == []
+    assert capability(DIALECT, Scaling).patch(job, {"worker": 4, "ps": 1}) == []
 
 
 @pytest.mark.parametrize("words", ["[]", "no JSON", '{"worker": 7}', '{"worker": {"at": [1, 1], "means": "none"}}'])

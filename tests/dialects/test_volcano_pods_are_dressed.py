@@ -44,7 +44,7 @@ def test_judging_a_manifest_leaves_its_templates_as_they_are():
     manifest = DIALECT.default(vcjob("a", task()))
     manifest["metadata"] |= {"uid": "u", "namespace": "default"}
     before = DIALECT.build_pod(manifest, Create(TaskRef("worker", 0), BuildContext()))
-    assert DIALECT.admit(manifest) == []
+    assert DIALECT.validate(manifest) == []
     assert DIALECT.build_pod(manifest, Create(TaskRef("worker", 0), BuildContext())) == before
     assert before["spec"]["schedulerName"] == "volcano"
 

@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from kit.capabilities import capability
 from kit.volcano_jobs import policy, task, vcjob
+from shoal.dialects.capabilities import Scaling, Warnings
 from shoal.dialects.volcano import DIALECT
 from shoal.engine import Action, EventType, Job
 from shoal.engine.policies import After, BudgetUnit, GroupGate, VictimOrder
@@ -16,7 +18,7 @@ from shoal.kube.objects import Obj
 def read(manifest: Obj) -> Job:
     stored = DIALECT.default(manifest)
     stored["metadata"] |= {"uid": "u", "namespace": "default"}
-    job = DIALECT.read(stored, DIALECT.settings(None))
+    job = DIALECT.to_job(stored, DIALECT.settings(None))
     assert job is not None
     return job
 
@@ -116,8 +118,11 @@ def test_resuming_costs_a_retry_only_where_that_is_wished():
 )
 def test_scaling_keeps_what_asked_for_all(sizes: dict[str, int], patch: dict[str, Any]):
     manifest = DIALECT.default(vcjob("a", task("ps", 1), task("worker", 2)))
-    assert DIALECT.scale_patch is not None
-    operations = {each["path"]: each["value"] for each in DIALECT.scale_patch(manifest, sizes) if each["op"] == "add"}
+    operations = {
+        each["path"]: each["value"]
+        for each in capability(DIALECT, Scaling).patch(manifest, sizes)
+        if each["op"] == "add"
+    }
     (name,) = sizes
     path = f"/spec/tasks/{('ps', 'worker').index(name)}"
     assert (operations[f"{path}/replicas"], operations[f"{path}/minAvailable"]) == patch[name]
@@ -125,15 +130,16 @@ def test_scaling_keeps_what_asked_for_all(sizes: dict[str, int], patch: dict[str
 
 
 def test_scaling_a_task_that_is_not_there_names_those_that_are():
-    assert DIALECT.scale_patch is not None
     with pytest.raises(LookupError, match="there is no task 'chief'; the tasks are: ps, worker"):
-        DIALECT.scale_patch(vcjob("a", task("ps"), task("worker")), {"chief": 1})
+        capability(DIALECT, Scaling).patch(vcjob("a", task("ps"), task("worker")), {"chief": 1})
 
 
 def test_what_is_probably_not_meant_is_told():
     silent = task("a", pod={"restartPolicy": "OnFailure"}, policies=[policy("PodFailed", "RestartJob")])
     pending = policy("PodPending", "AbortJob")
-    told = DIALECT.warn(vcjob("a", silent, policies=[pending, policy("JobUpdated", "AbortJob")]), None)
+    told = capability(DIALECT, Warnings).warn(
+        vcjob("a", silent, policies=[pending, policy("JobUpdated", "AbortJob")]), None
+    )
     assert [sentence.partition(": ")[0] for sentence in told] == [
         "spec.tasks[0].template.spec.restartPolicy",
         "spec.policies[0].timeout",

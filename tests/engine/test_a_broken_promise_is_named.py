@@ -48,24 +48,24 @@ def test_an_honest_step_breaks_nothing():
 DOCTORED: dict[str, tuple[Doctor, str]] = {
     "a second create": (lambda world, step: with_(step, writes=(EXTRA,)), "name_free"),
     "a birth behind a door": (
-        lambda world, step: with_(step, writes=(EXTRA,), doors=()),
-        "no_birth_when_shut",
+        lambda world, step: with_(step, writes=(EXTRA,), gate_statuses=()),
+        "no_create_when_gate_closed",
     ),
     "a delete without reason": (
         lambda world, step: with_(step, writes=(Delete(TaskRef("a", 0), world.pods["a-0"].uid),)),
         "justified_delete",
     ),
     "a delete by name": (lambda world, step: with_(step, writes=(Delete(TaskRef("a", 0)),)), "justified_delete"),
-    "a wake-up in the past": (lambda world, step: with_(step, wake_at=world.now), "wake"),
+    "a wake-up in the past": (lambda world, step: with_(step, wake_at=world.now), "wakeup_set"),
     "a subject that is not there": (
         lambda world, step: with_(step, state=step.state.settle({"ghost": SettledReason("a", 0, "retry")})),
-        "bounded",
+        "settled_bounded",
     ),
     "a silent end": (
         lambda world, step: with_(
             step, state=step.state.close(Intent.END, world.now, Outcome(FailureClass.OK)), notifications=()
         ),
-        "said",
+        "changes_have_messages",
     ),
     "a task too many": (
         lambda world, step: with_(
@@ -80,7 +80,7 @@ DOCTORED: dict[str, tuple[Doctor, str]] = {
                 ),
             ),
         ),
-        "size",
+        "sizes_match_spec",
     ),
 }
 
@@ -95,7 +95,7 @@ def test_a_charge_that_is_taken_back_is_noticed():
     world = started(t9())
     world.exits("worker-1", 137)
     world.settle()
-    assert "monotone" in told(world, lambda world, step: with_(step, state=step.state.with_charges({})))
+    assert "run_is_monotone" in told(world, lambda world, step: with_(step, state=step.state.with_charges({})))
 
 
 def test_a_run_that_falls_or_changes_its_mind_is_noticed():
@@ -103,7 +103,7 @@ def test_a_run_that_falls_or_changes_its_mind_is_noticed():
     world.leave("trainer-0")
     world.step()
     lowered = lambda world, step: with_(step, state=with_(step.state, run=with_(step.state.run, intent=None)))  # noqa: E731
-    assert "monotone" in told(world, lowered)
+    assert "run_is_monotone" in told(world, lowered)
 
 
 def test_an_ended_job_that_changes_is_noticed():
@@ -111,7 +111,7 @@ def test_an_ended_job_that_changes_is_noticed():
     world.exits("a-0", 1)
     world.settle()
     revived = lambda world, step: with_(step, state=with_(step.state, run=step.state.run.at(Stage.RUNNING, world.now)))  # noqa: E731
-    assert "final" in told(world, revived)
+    assert "final_states_stay" in told(world, revived)
 
 
 def test_a_body_in_a_held_job_is_noticed():
@@ -119,20 +119,21 @@ def test_a_body_in_a_held_job_is_noticed():
     stray = started(t9()).pods["worker-0"]
     world.pods["worker-0"] = stray
     kept = lambda world, step: with_(step, state=world.state)  # noqa: E731
-    assert "held" in told(world, kept)
+    assert "no_pods_while_held" in told(world, kept)
 
 
 def test_two_bodies_of_one_task_are_noticed():
     world = running()
     world.pods["twin"] = with_(world.pods["a-0"], uid="twin", name="twin")
-    assert "one_body" in told(world, lambda world, step: step)
+    assert "one_pod_per_task" in told(world, lambda world, step: step)
 
 
 def test_a_judged_task_that_is_not_answered_is_noticed():
     world = started(t9())
     role = world.state.roles[0]
     judged = with_(role, tasks=(role.tasks[0].with_outcome(Outcome(FailureClass.UNKNOWN)), *role.tasks[1:]))
-    assert "whole" in told(world, lambda world, step: with_(step, state=with_(step.state, roles=(judged,))))
+    unanswered = lambda world, step: with_(step, state=with_(step.state, roles=(judged,)))  # noqa: E731
+    assert "ends_answered_at_once" in told(world, unanswered)
 
 
 def failing(job: Job) -> World:
@@ -189,4 +190,4 @@ def test_a_run_that_is_charged_twice_is_noticed():
 def test_charges_beyond_the_budget_are_noticed():
     world = started(replace(t9(backoff=0)))
     overdrawn = lambda world, step: with_(step, state=step.state.with_charge(""))  # noqa: E731
-    assert "budget" in told(world, overdrawn)
+    assert "within_budget" in told(world, overdrawn)

@@ -67,7 +67,7 @@ def test_the_job_takes_the_code_of_whoever_restarted_most_often():
 def test_a_judged_container_may_end_while_a_sidecar_runs_on(in_place: bool, code: int, expected: str):
     ending = PodEndPolicy(decisive_container=DecisiveContainer.NAMED, container="python", while_running=True)
     rules = (FailureRule(FailureClass.TRANSIENT, codes=frozenset({137})), FailureRule(FailureClass.PERMANENT))
-    world = started(job(1, ending=ending, classify=FailurePolicy(rules)))
+    world = started(job(1, pod_end=ending, classify=FailurePolicy(rules)))
     containers = (ContainerState("python", code=code), ContainerState("side"))
     world.pods["w-0"] = with_(world.pods["w-0"], containers=containers, restarts_in_place=in_place)
     world.settle()

@@ -29,5 +29,5 @@ def test_what_changes_the_group_and_how_far_it_is() -> None:
         "2 workers have met",
         "they go on in epoch 1 at step 5",
         "2 workers, epoch 1, step 10 of 40: loss 0.7926",
-        "83.8 % of the validation images are told right",
+        "validation accuracy 83.8 %",
     ]

@@ -12,7 +12,7 @@ import pytest
 
 from shoal.cluster.apimachinery import MEMORY, Machinery
 from shoal.cluster.clock import VirtualClock
-from shoal.cluster.registry import ClusterSettings
+from shoal.cluster.registry import RegistrySettings
 from shoal.cluster.store import HistoryLimits
 from shoal.cluster.types import RawEvent, WatchOptions
 from shoal.cluster.watch import Watch
@@ -23,7 +23,7 @@ from shoal.kube.objects import Key, Obj
 
 
 def machinery(
-    path: Any = MEMORY, *, limits: HistoryLimits | None = None, settings: ClusterSettings | None = None, seed: int = 0
+    path: Any = MEMORY, *, limits: HistoryLimits | None = None, settings: RegistrySettings | None = None, seed: int = 0
 ) -> Machinery:
     return Machinery.open(path, clock=VirtualClock(), rng=random.Random(seed), limits=limits, settings=settings)
 

@@ -359,7 +359,7 @@ def resized(job: Job, rules: dict[str, tuple[int, int]] | None = None, **sizes: 
     if isinstance(policies.size, WeightedSize):
         policies = replace(policies, size=WeightedSize(sum(sizes.values())))
     if rules is not None:
-        policies = replace(policies, completion=replace(policies.completion, verdicts=fc_verdicts(rules)))
+        policies = replace(policies, completion=replace(policies.completion, rules=fc_verdicts(rules)))
     return replace(job, roles=roles, policies=policies)
 
 

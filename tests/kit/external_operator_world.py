@@ -14,7 +14,7 @@ from typing import Any
 from kit.control_plane import ControlPlane
 from kit.hollow_nodes import HollowNodes, breathe
 from kit.kubernetes_world import GIVEN, WATCHED, KubernetesWorld, Moved
-from shoal.cluster.client import EventType, OutcomeUnknown, WatchEvent
+from shoal.cluster.client import OutcomeUnknown, WatchEvent, WatchEventType
 from shoal.cluster.kubernetes import KubernetesCluster
 from shoal.kube import kinds
 from shoal.kube.errors import ApiError
@@ -83,7 +83,7 @@ class OutsideWorld(KubernetesWorld):
         async for event in events:
             if arriving is None:
                 self._hear_of(kind, event)
-            elif event.type is not EventType.BOOKMARK:
+            elif event.type is not WatchEventType.BOOKMARK:
                 arriving.append(event.object)
                 continue
             elif event.ends_initial_list:
@@ -93,8 +93,8 @@ class OutsideWorld(KubernetesWorld):
         return version if arriving is None else ""
 
     def _hear_of(self, kind: Kind, event: WatchEvent) -> None:
-        if event.type is not EventType.BOOKMARK and name_of(event.object) != GIVEN:
-            self._hear(kind, event.object, is_gone=event.type is EventType.DELETED)
+        if event.type is not WatchEventType.BOOKMARK and name_of(event.object) != GIVEN:
+            self._hear(kind, event.object, is_gone=event.type is WatchEventType.DELETED)
 
     def _hear_anew(self, kind: Kind, listed: Sequence[Obj], version: str) -> None:
         there = {name_of(obj) for obj in listed}
@@ -103,4 +103,4 @@ class OutsideWorld(KubernetesWorld):
                 gone = {**obj, "metadata": {**obj["metadata"], "resourceVersion": version}}
                 self._hear(kind, gone, is_gone=True)
         for obj in listed:
-            self._hear_of(kind, WatchEvent(EventType.MODIFIED, obj))
+            self._hear_of(kind, WatchEvent(WatchEventType.MODIFIED, obj))

@@ -26,7 +26,7 @@ import pytest
 from kit.embedded_world import RealWorld
 from kit.kubernetes_world import KubernetesWorld
 from kit.scenario import FRAMEWORK, SimulatedWorld
-from shoal.cluster.client import EventType, WatchEvent
+from shoal.cluster.client import WatchEvent, WatchEventType
 from shoal.cluster.fault_injection import (
     Call,
     Delay,
@@ -161,7 +161,7 @@ class Case:
 
         def count(kind: Kind) -> Callable[[int, WatchEvent], bool]:
             def where(_: int, event: WatchEvent) -> bool:
-                counted[kind.kind] += event.type is not EventType.BOOKMARK
+                counted[kind.kind] += event.type is not WatchEventType.BOOKMARK
                 return False
 
             return where
@@ -210,8 +210,8 @@ def _strike(
 
         def where(_: int, event: WatchEvent) -> bool:
             nonlocal heard
-            heard += event.type is not EventType.BOOKMARK
-            if heard != number or event.type is EventType.BOOKMARK:
+            heard += event.type is not WatchEventType.BOOKMARK
+            if heard != number or event.type is WatchEventType.BOOKMARK:
                 return False
             heard += 1  # once
             if forgets:

@@ -9,7 +9,9 @@ from __future__ import annotations
 from copy import deepcopy
 from typing import Any
 
+from kit.capabilities import capability
 from kit.engine_world import World
+from shoal.dialects.capabilities import HistorySnapshots, RunOwner
 from shoal.dialects.framework import DIALECT, FrameworkSettings, settings
 from shoal.dialects.framework.crd import schema
 from shoal.engine import BuildContext, Create, JobState, ObservedPod, RunOwnerRef, Step, TaskRef
@@ -107,19 +109,20 @@ class FrameworkWorld(World):
         self.manifest = manifest
         self.config = config
         self.told: list[Any] = []  # snapshots, in the order they were told
-        super().__init__(DIALECT.read(manifest, config))
+        super().__init__(DIALECT.to_job(manifest, config))
 
     def submit(self, **spec: Any) -> None:
         """The manifest with these parts of its spec changed."""
         self.manifest = {**self.manifest, "spec": {**self.manifest["spec"], **spec}}
-        self.job = DIALECT.read(self.manifest, self.config)
+        self.job = DIALECT.to_job(self.manifest, self.config)
 
     def step(self, *, crash_after: int | None = None) -> Step:
         before = self.state
         step = super().step(crash_after=crash_after)
         for notice in step.notices:
-            assert DIALECT.snapshot is not None
-            self.told.append(DIALECT.snapshot(self.manifest, before, notice, self.config, self.now))
+            self.told.append(
+                capability(DIALECT, HistorySnapshots).snapshot(self.manifest, before, notice, self.config, self.now)
+            )
         assert self.remembered(step.state) == step.state
         return step
 
@@ -127,10 +130,10 @@ class FrameworkWorld(World):
         """The ledger after it was stored and read again; what is stored is what the definition allows."""
         self.manifest = {**self.manifest, "status": self.stored(state)}
         assert validate(schema(), self.manifest) == []
-        return DIALECT.restore(self.manifest)
+        return DIALECT.load_state(self.manifest)
 
     def stored(self, state: JobState) -> Obj:
-        (operation,) = DIALECT.record(self.job, state, self.config).operations
+        (operation,) = DIALECT.save_state(self.job, state, self.config).operations
         status: Obj = operation["value"]
         return status
 
@@ -147,8 +150,7 @@ class FrameworkWorld(World):
 
     def _create(self, write: Create) -> None:
         if isinstance(write.target, RunOwnerRef):
-            assert DIALECT.build_run_owner is not None
-            DIALECT.build_run_owner(self.manifest, write)
+            capability(DIALECT, RunOwner).build(self.manifest, write)
         super()._create(write)
 
 

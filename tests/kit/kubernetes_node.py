@@ -11,7 +11,7 @@ from typing import Any
 from kit.control_plane import ControlPlane
 from kit.control_plane_with_node import NodeProcess
 from kit.node_credentials import node_kubeconfig
-from shoal.cluster.client import EventType, LogOptions
+from shoal.cluster.client import LogOptions, WatchEventType
 from shoal.cluster.kubeconfig import from_kubeconfig
 from shoal.cluster.kubernetes import KubernetesCluster, open_client
 from shoal.kube import kinds
@@ -28,7 +28,7 @@ async def reached(plane: ControlPlane) -> AsyncIterator[tuple[KubernetesCluster,
         namespace = f"t-{secrets.token_hex(5)}"
         await cluster.create(kinds.NAMESPACE, {"metadata": {"name": namespace}})
         async for event in cluster.watch(SERVICE_ACCOUNT, namespace, initial_events=True):
-            if event.type is not EventType.BOOKMARK and name_of(event.object) == "default":
+            if event.type is not WatchEventType.BOOKMARK and name_of(event.object) == "default":
                 break
         yield cluster, namespace
         await cluster.delete(kinds.NAMESPACE, namespace)

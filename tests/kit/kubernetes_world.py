@@ -20,7 +20,7 @@ from kit.control_plane import ControlPlane
 from kit.quiescence import rested
 from kit.scenario import FRAMEWORK, NAMESPACE, World
 from shoal.cluster.client import DeleteOptions as Deletion
-from shoal.cluster.client import DeletionPropagation, EventType, LogOptions
+from shoal.cluster.client import DeletionPropagation, LogOptions, WatchEventType
 from shoal.cluster.clock import SystemClock
 from shoal.cluster.kubeconfig import from_kubeconfig
 from shoal.cluster.kubernetes import KubernetesCluster, open_client
@@ -137,7 +137,7 @@ class KubernetesWorld(World):
     async def _give_account(self) -> None:
         """Pods are refused until the namespace has its default account, which a controller makes in its own time."""
         async for event in self.cluster.watch(SERVICE_ACCOUNT, self.namespace, initial_events=True):
-            if event.type is not EventType.BOOKMARK and name_of(event.object) == "default":
+            if event.type is not WatchEventType.BOOKMARK and name_of(event.object) == "default":
                 return
 
     # The operator's lives
@@ -172,8 +172,8 @@ class KubernetesWorld(World):
                 kind, self.namespace, resource_version=version, initial_events=not version
             ):
                 version = event.resource_version
-                if event.type is not EventType.BOOKMARK and name_of(event.object) != GIVEN:
-                    self._hear(kind, event.object, is_gone=event.type is EventType.DELETED)
+                if event.type is not WatchEventType.BOOKMARK and name_of(event.object) != GIVEN:
+                    self._hear(kind, event.object, is_gone=event.type is WatchEventType.DELETED)
 
     def _hear(self, kind: Kind, obj: Obj, *, is_gone: bool) -> None:
         told = None if is_gone else obj

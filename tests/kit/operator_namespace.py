@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from kit.control_plane import ControlPlane
 from kit.operator_process import kubeconfig_of
-from shoal.cluster.client import EventType, WatchEvent
+from shoal.cluster.client import WatchEvent, WatchEventType
 from shoal.cluster.kubeconfig import from_kubeconfig
 from shoal.cluster.kubernetes import KubernetesCluster, open_client
 from shoal.controller_runtime.preflight import PreflightError, check_permissions
@@ -112,9 +112,9 @@ async def until(
         async with aclosing(cast(AsyncGenerator[WatchEvent, None], events)) as told:
             is_listed = False
             async for event in told:
-                if event.type is EventType.BOOKMARK:
+                if event.type is WatchEventType.BOOKMARK:
                     is_listed = is_listed or event.ends_initial_list
                 else:
-                    now = None if event.type is EventType.DELETED else event.object
+                    now = None if event.type is WatchEventType.DELETED else event.object
                 if is_listed and wanted(now):
                     return now

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from shoal.kube.objects import Key
+from shoal.scheduler.messages import text
 from shoal.scheduler.planner.cache import ClusterView
 from shoal.scheduler.planner.gang_types import PlannerSettings, PodGroup, PodGroupPhase, Queue
 from shoal.scheduler.planner.plan_types import GroupResult, Plan
@@ -130,4 +131,4 @@ def verdict(made: Plan, group: str) -> GroupResult:
 
 
 def said(made: Plan, group: str) -> str:
-    return verdict(made, group).message
+    return text(verdict(made, group).message)

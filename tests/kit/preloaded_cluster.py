@@ -47,14 +47,16 @@ class Kept(MemoryJournal):
 def founded(seed: int, dialect: Dialect = DIALECT) -> SimulatedCluster:
     """A cluster of its own with the kind of Frameworks, or of another language, defined and guarded."""
     clock = VirtualClock()
-    machinery = Machinery(Preloaded(_rows(dialect.kind.resource)), clock=clock, rng=random.Random(seed))
+    known = {each.kind.resource: each for each in dialects()}
+    machinery = Machinery(
+        Preloaded(_rows(known.get(dialect.kind.resource, dialect))), clock=clock, rng=random.Random(seed)
+    )
     admit(machinery, [dialect])
     return SimulatedCluster(seed, base=EmbeddedCluster(machinery), clock=clock)
 
 
 @cache
-def _rows(resource: str) -> list[Row]:
-    dialect = next(each for each in dialects() if each.kind.resource == resource)
+def _rows(dialect: Dialect) -> list[Row]:
     journal = Kept()
     machinery = Machinery(journal, clock=VirtualClock(), rng=random.Random(0))
     for definition in definitions_of(dialect):

@@ -47,12 +47,13 @@ def _has_seen(loop: JobReconciler, there: Objects, namespace: str) -> bool:
 def _shows_what_was_answered(loop: JobReconciler, there: Objects, namespace: str) -> bool:
     """The answer to a write is known to the operator before any watch tells of it."""
     jobs = there[loop._kind.resource]
-    ours = {key.name: known for key, known in loop._known.items() if key.namespace == namespace}
+    ours = {key.name: known for key, known in loop._cache.active.items() if key.namespace == namespace}
     return all(name not in jobs or _version(jobs[name]) == _version(known.manifest) for name, known in ours.items())
 
 
 def _has_more_to_do(loop: JobReconciler) -> bool:
-    unwritten = any(known.unwritten_since is not None or known.write_results for known in loop._known.values())
+    entries = loop._cache.active.values()
+    unwritten = any(entry.stored.unwritten_since is not None or entry.expectations._results for entry in entries)
     return unwritten or bool(loop._work._retries)
 
 

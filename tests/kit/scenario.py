@@ -28,6 +28,7 @@ from shoal.cluster.simulated import SimulatedCluster
 from shoal.cluster.store import Table
 from shoal.cluster.types import Stored
 from shoal.controller_runtime.metrics import Metrics
+from shoal.dialects.dialect import Dialect
 from shoal.dialects.framework import DIALECT, settings
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import CONFIG_MAP, POD
@@ -46,7 +47,7 @@ class World(ABC):
     has_processes = False  # there are real worlds of hollow pods too
     is_disturbed = False
     namespace = NAMESPACE  # where its objects really are
-    dialect = DIALECT  # the language of its jobs
+    dialect: Dialect = DIALECT  # the language of its jobs
 
     def __init__(self) -> None:
         self.frameworks: dict[str, Obj] = {}

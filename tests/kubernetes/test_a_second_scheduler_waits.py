@@ -66,7 +66,7 @@ async def test_the_second_waits_and_leads_when_the_first_has_stopped(ground: Gro
                 why += "let one remain and remove the other"
                 assert (told["why"], await readiness(other)) == (why, f"200 scheduler: waits: {why}\n")
                 await one.stop()
-                await other.says("nobody else answers for the same pods")
+                await other.says("no other scheduler serves the same pods")
     finally:
         for word in ("a", "b"):
             await ground.admin.delete(NAMESPACE, f"{ground.own}-{word}")

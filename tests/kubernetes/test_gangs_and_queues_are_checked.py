@@ -59,7 +59,7 @@ async def test_what_it_breaks_among_others_the_webhook_refuses(ground: Ground) -
     await ground.admin.delete(QUEUE, name)
     wanted = [
         f"queue {name}: guarantee of cpu is 2 and deserved 0; lower the first or raise the second",
-        f"queue {name} is to be below nobody, which does not exist; create it first",
+        f"queue {name}: parent 'nobody' does not exist; create it first",
         "there is no queue nowhere; create it or name another",
         f"queue {name} runs pods; close it and let them end first",
     ]

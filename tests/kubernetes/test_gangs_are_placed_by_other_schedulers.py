@@ -144,9 +144,9 @@ class Play:
 
     def is_told(self) -> bool:
         """Whether the gang's object, and no other, shows what the job asks for now."""
-        if self.placer.kind is None or not self.placer.has_seen_lease:
+        if self.placer.kind is None or not self.placer.follows:
             return True
-        job = with_backend(DIALECT, self.placer).read(self.job(), settings())
+        job = with_backend(DIALECT, self.placer).to_job(self.job(), settings())
         assert job is not None
         (gate,) = [gate for gate in job.policies.gates if isinstance(gate, GroupGate)]
         shown = [annotations_of(group)["shoal.dev/setting"] for group in self.groups()]

@@ -146,7 +146,7 @@ async def test_a_definition_of_others_is_used_as_it_is(ground: Ground) -> None:
     assert after["spec"] == before["spec"]
     assert (standing.action, standing.has_status) == ("left alone", False)
     assert standing.remark == (
-        "it was made by somebody else and stays as it is; "
+        "it is not Shoal's and stays as it is; "
         "it has no status subresource, so the status is written with the job; "
         "it drops fields that Shoal knows: .spec.description, .spec.executionType, .spec.retryPolicy, .spec.taskRoles"
     )
@@ -184,7 +184,7 @@ async def test_a_definition_without_our_version_is_refused_in_a_sentence(ground:
     finally:
         await ground.admin.delete(CUSTOM_RESOURCE_DEFINITION, name)
     assert str(refused.value) == (
-        f"the definition {name} in this cluster was made by somebody else and does not serve v1. "
+        f"the definition {name} in this cluster is not Shoal's and does not serve v1. "
         f"Remove it, or take its language out of --dialects"
     )
 

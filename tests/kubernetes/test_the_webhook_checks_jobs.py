@@ -36,7 +36,7 @@ async def test_jobs_are_refused_with_every_mistake_and_completed(ground: Ground)
         with pytest.raises(ApiError) as refused:
             await ground.submit(impossible("wrong"))
         made = await ground.submit(fw("right", role()))
-    mistakes = DIALECT.admit(impossible("wrong"))
+    mistakes = DIALECT.validate(impossible("wrong"))
     assert refused.value.code == 422
     assert [(cause.field, cause.message) for cause in refused.value.causes] == [
         (mistake.field, mistake.message) for mistake in mistakes

@@ -10,7 +10,7 @@ import pytest
 from shoal.cluster.embedded import EmbeddedCluster
 from shoal.kube.kinds import POD
 from shoal.kube.objects import Obj
-from shoal.launch.paddle_launcher.environment import EnvironmentInvalid, LauncherConfig, read
+from shoal.launch.paddle_launcher.environment import LauncherConfig, LauncherEnvironmentInvalid, read
 from shoal.launch.paddle_launcher.peer_watch import wait
 from shoal.launch.paddle_launcher.peers import PeerStatus, TooManyFailed, peer_status, training_env
 
@@ -47,7 +47,7 @@ def test_variables_are_read():
 
 
 def test_every_mistake_of_the_variables_is_reported():
-    with pytest.raises(EnvironmentInvalid) as refused:
+    with pytest.raises(LauncherEnvironmentInvalid) as refused:
         read({"TRAINING_ROLE": "WORKER", "PADDLE_PORT": "0", "PADDLE_PSERVERS_NUM": "two", "PADDLE_TRAINERS_NUM": "2"})
     assert str(refused.value).splitlines() == [
         "TRAINING_ROLE is 'WORKER'; it must be PSERVER or TRAINER",

@@ -26,7 +26,7 @@ from shoal.dialects.framework import DIALECT
 from shoal.kube.objects import Obj
 from shoal.launch.framework_barrier import connection
 from shoal.launch.framework_barrier.connection import ConnectionConfig, ConnectionConfigError
-from shoal.launch.framework_barrier.environment import Environment, EnvironmentInvalid, read
+from shoal.launch.framework_barrier.environment import BarrierEnvironmentInvalid, Environment, read
 from shoal.launch.framework_barrier.framework_client import FrameworkReader, ReadFailed
 
 IDENTITY = {"FC_FRAMEWORK_NAMESPACE": "default", "FC_FRAMEWORK_NAME": "gang"}
@@ -54,7 +54,7 @@ def test_variables_override_the_defaults():
 
 def test_all_mistakes_of_the_environment_are_listed():
     given = "is not set; the controller gives it to every container of a Framework's pod"
-    with pytest.raises(EnvironmentInvalid) as refused:
+    with pytest.raises(BarrierEnvironmentInvalid) as refused:
         read({"BARRIER_CHECK_INTERVAL_SEC": "4", "BARRIER_CHECK_TIMEOUT_SEC": "1h"})
 
     assert str(refused.value).splitlines() == [
@@ -67,7 +67,7 @@ def test_all_mistakes_of_the_environment_are_listed():
 
 @pytest.mark.parametrize("seconds", ["59", "1201"])
 def test_the_time_out_has_limits(seconds: str):
-    with pytest.raises(EnvironmentInvalid):
+    with pytest.raises(BarrierEnvironmentInvalid):
         read({**IDENTITY, "BARRIER_CHECK_TIMEOUT_SEC": seconds})
 
 

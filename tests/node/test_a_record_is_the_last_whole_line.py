@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from shoal.node.checkpoint import MAX_BYTES, RECORD, Outcome, PodFolder, PodRecord, new_record
+from shoal.node.checkpoint import MAX_BYTES, RECORD, PodFolder, PodOutcome, PodRecord, new_record
 
 POD = {"metadata": {"name": "p", "namespace": "default", "uid": "u1"}, "spec": {"containers": [{"name": "main"}]}}
 
@@ -60,7 +60,7 @@ def test_an_agent_that_starts_again_counts_what_others_wrote(folder: PodFolder) 
 
 def test_a_record_larger_than_all_that_is_kept_is_kept_whole(folder: PodFolder) -> None:
     record = started(2.0)
-    record.outcome = Outcome("Failed", "Evicted", "x" * MAX_BYTES)
+    record.outcome = PodOutcome("Failed", "Evicted", "x" * MAX_BYTES)
     folder.save(started(1.0))
     folder.save(record)
     assert folder.load() == record

@@ -132,7 +132,7 @@ async def test_a_container_whose_python_is_missing_starts_once_it_is_created(
     assert held is not None
     assert waiting(held) == {
         "reason": "ImageNotConfigured",
-        "message": f'image "acme/t:1" stands for programs in the Python environment {home}, which is not there: it has '
+        "message": f'image "acme/t:1" is mapped to the Python environment {home}, which is not there: it has '
         f"no folder bin. Make it, for example with `python3 -m venv {home}`, and the container starts; "
         "or correct `python:` under `images:` in shoal.yaml and start the cluster again",
     }

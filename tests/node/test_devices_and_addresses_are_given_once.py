@@ -10,7 +10,7 @@ from kit.pods import container, machine, pod
 from shoal.kube.objects import Obj
 from shoal.kube.quantity_format import requests_of
 from shoal.node.admission import reject_by_resources
-from shoal.node.checkpoint import Outcome
+from shoal.node.checkpoint import PodOutcome
 from shoal.node.gpus import Gpu, assign, visible
 from shoal.node.ipam import NoAddressLeft, next_address, node_range
 from shoal.node.node_object import capacity_of, devices_of, share_of
@@ -107,12 +107,12 @@ def asks(**requests: str) -> Obj:
     return pod("p", container("a", resources={"requests": requests}))
 
 
-REFUSALS: dict[str, tuple[Obj, list[Obj], Outcome | None]] = {
+REFUSALS: dict[str, tuple[Obj, list[Obj], PodOutcome | None]] = {
     "fits": (asks(cpu="1"), [asks(cpu="1")], None),
     "cpu": (
         asks(cpu="1500m"),
         [asks(cpu="1")],
-        Outcome(
+        PodOutcome(
             "Failed",
             "OutOfcpu",
             "Pod was rejected: Node didn't have enough resource: cpu, requested: 1500, used: 1000, capacity: 2000",
@@ -121,7 +121,7 @@ REFUSALS: dict[str, tuple[Obj, list[Obj], Outcome | None]] = {
     "pods": (
         asks(),
         [asks(), asks()],
-        Outcome(
+        PodOutcome(
             "Failed",
             "OutOfpods",
             "Pod was rejected: Node didn't have enough resource: pods, requested: 1, used: 2, capacity: 2",
@@ -130,7 +130,7 @@ REFUSALS: dict[str, tuple[Obj, list[Obj], Outcome | None]] = {
     "unheard of": (
         pod("p", container("a", resources={"limits": {"acme.com/x": "1"}})),
         [],
-        Outcome(
+        PodOutcome(
             "Failed",
             "OutOfacme.com/x",
             "Pod was rejected: Node didn't have enough resource: acme.com/x, requested: 1, used: 0, capacity: 0",

@@ -8,7 +8,15 @@ import pytest
 
 from kit.pods import T0, container, pod, stored
 from shoal.kube.objects import Obj
-from shoal.node.checkpoint import ContainerRecord, Ended, Outcome, PodRecord, Run, Stopping, new_record
+from shoal.node.checkpoint import (
+    ContainerRecord,
+    ContainerRun,
+    Ended,
+    PodOutcome,
+    PodRecord,
+    Stopping,
+    new_record,
+)
 from shoal.node.pod_lifecycle import (
     BackOff,
     BeginStop,
@@ -25,11 +33,11 @@ from shoal.node.pod_lifecycle import (
 
 GRACE = 30.0
 STOPPED = "Pod is being stopped"
-LATE = Outcome("Failed", "DeadlineExceeded", "Pod was active on the node longer than the specified deadline")
+LATE = PodOutcome("Failed", "DeadlineExceeded", "Pod was active on the node longer than the specified deadline")
 
 
 def meant(**more: Any) -> ContainerRecord:
-    return ContainerRecord(attempts=1, run=Run(0, T0, **more))
+    return ContainerRecord(attempts=1, run=ContainerRun(0, T0, **more))
 
 
 def runs(**more: Any) -> ContainerRecord:
@@ -39,7 +47,7 @@ def runs(**more: Any) -> ContainerRecord:
 def ended(
     code: int, *, attempt: int = 0, at: float = T0 + 5, backoff: float = 0.0, started: float = T0
 ) -> ContainerRecord:
-    run = Run(attempt, T0, started_at=started, ended=Ended(at, code))
+    run = ContainerRun(attempt, T0, started_at=started, ended=Ended(at, code))
     return ContainerRecord(attempts=attempt + 1, run=run, backoff_seconds=backoff)
 
 

@@ -108,7 +108,7 @@ def test_a_service_may_publish_pods_that_are_not_ready() -> None:
 
 def test_an_external_name_is_a_comment_in_the_hosts_file() -> None:
     assert lines([service("x", type="ExternalName", externalName="example.org")], []) == [
-        "# x.default.svc.cluster.local stands for example.org: ask for that name instead"
+        "# x.default.svc.cluster.local stands for example.org: resolve that name instead"
     ]
 
 

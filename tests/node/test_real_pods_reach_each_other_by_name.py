@@ -13,7 +13,7 @@ from kit.pods import container, phase_is, pod, running_agent, wait_for_pod
 from shoal.cluster.client import LogOptions
 from shoal.cluster.clock import SystemClock
 from shoal.cluster.embedded import EmbeddedCluster
-from shoal.cluster.registry import ClusterSettings
+from shoal.cluster.registry import RegistrySettings
 from shoal.controller_runtime.runnables import run_all
 from shoal.kube.conditions import is_true
 from shoal.kube.kinds import ENDPOINT_SLICE, POD, SERVICE
@@ -77,7 +77,7 @@ async def neighbours(
     keepers = await SandboxManager.open(data / "sandboxes", network=request.param)
     with reserved_ranges(data / "loopback", is_new=True) as ranges:
         shared = request.param is Network.LOOPBACK
-        settings = ClusterSettings(service_network=ranges.services) if shared else ClusterSettings()
+        settings = RegistrySettings(service_network=ranges.services) if shared else RegistrySettings()
         cluster = await EmbeddedCluster.open(":memory:", settings=settings)
         yield cluster, keepers, replace(real_config(), pod_range=ranges.pods if shared else "")
         for sandbox in (await keepers.adopt())[0]:

@@ -8,7 +8,7 @@ import pytest
 
 from kit.pods import T0, container, pod, stored
 from shoal.kube.objects import Obj
-from shoal.node.checkpoint import ContainerRecord, Ended, Outcome, PodRecord, Run, new_record
+from shoal.node.checkpoint import ContainerRecord, ContainerRun, Ended, PodOutcome, PodRecord, new_record
 from shoal.node.pod_lifecycle import BackOff, RuntimeState, Waiting
 from shoal.node.pod_status import PodAddresses, pod_status
 
@@ -28,11 +28,11 @@ def told(obj: Obj, containers: dict[str, ContainerRecord], *, now: float = T0 + 
 
 
 def runs(**more: Any) -> ContainerRecord:
-    return ContainerRecord(attempts=1, run=Run(0, T0, started_at=T0, **more))
+    return ContainerRecord(attempts=1, run=ContainerRun(0, T0, started_at=T0, **more))
 
 
 def ended(code: int, attempt: int = 0, backoff: float = 0.0, **more: Any) -> ContainerRecord:
-    run = Run(attempt, T0, started_at=T0, ended=Ended(T0 + 5, code, **more))
+    run = ContainerRun(attempt, T0, started_at=T0, ended=Ended(T0 + 5, code, **more))
     return ContainerRecord(attempts=attempt + 1, run=run, backoff_seconds=backoff)
 
 
@@ -85,7 +85,7 @@ def test_the_whole_status_of_a_running_pod() -> None:
 ALWAYS = pod("p", container("a"))
 NEVER = pod("p", container("a"), restartPolicy="Never")
 WITH_INIT = pod("p", container("a"), inits=(container("i"),))
-LATE = Outcome("Failed", "DeadlineExceeded", "too late")
+LATE = PodOutcome("Failed", "DeadlineExceeded", "too late")
 BACKOFF = "back-off 10s restarting failed container=a pod=p_default(u1)"
 
 STATES: dict[str, tuple[Obj, dict[str, ContainerRecord], dict[str, Any], str, dict[str, Obj]]] = {
@@ -167,7 +167,7 @@ def test_phase_and_states_follow_from_the_record(case: str) -> None:
 
 def test_a_restarted_container_shows_its_last_end_and_its_count() -> None:
     known = ended(1)
-    known.last, known.run, known.attempts = known.run, Run(1, T0 + 6, started_at=T0 + 6), 2
+    known.last, known.run, known.attempts = known.run, ContainerRun(1, T0 + 6, started_at=T0 + 6), 2
     (status,) = told(ALWAYS, {"a": known})["containerStatuses"]
     assert (status["lastState"], status["restartCount"]) == ({"terminated": terminated(1, "Error")}, 1)
 

@@ -13,7 +13,7 @@ from kit.pod_behavior import runs
 from kit.scenario import FRAMEWORK, NAMESPACE, SimulatedWorld
 from shoal.cluster.client import PatchType
 from shoal.controller_runtime.metrics import Metrics
-from shoal.dialects.dialect import Snapshot
+from shoal.dialects.capabilities import Snapshot
 from shoal.dialects.framework import DIALECT
 from shoal.operator.embedded import JobReconciler
 

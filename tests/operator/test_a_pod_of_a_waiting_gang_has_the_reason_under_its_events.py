@@ -8,8 +8,8 @@ from shoal.kube.objects import Obj, uid_of
 from shoal.scheduler.api.pod_groups import POD_GROUP
 
 HOPELESS = (
-    "waiting: needs 5 pods at once, 4 would fit, 1 missing: needs 5 cpu, 4 of 4 are free, "
-    "the most on one node is 4 on node a; even with nobody else there it would not fit, so make it smaller or add nodes"
+    "needs 5 pods at once, 4 would fit, 1 missing: needs 5 cpu, 4 of 4 are free, "
+    "the most on one node is 4 on node a; even without other pods it would not fit, so make it smaller or add nodes"
 )
 
 
@@ -18,7 +18,7 @@ async def test_a_gang_that_can_never_fit_has_one_event_about_its_first_pod() -> 
         await it.node("a", cpu=4)
         await it.gang("five", 5)
         await it.rest(10)
-        assert await it.events("FailedScheduling") == [("five-0", HOPELESS)]
+        assert await it.events("FailedScheduling") == [("five-0", f"waiting: {HOPELESS}")]
         told = [await it.pod_told(f"five-{number}") for number in range(5)]
         assert told == [("False", "Unschedulable", HOPELESS)] * 5
         (event,) = await _about_pods(it)
@@ -33,9 +33,9 @@ async def test_pods_beyond_the_minimum_are_told_as_soon_as_the_others_have_their
         await it.node("a", cpu=2)  # for all of them at once
         assert await it.placed() == ["wide-0", "wide-1"]
         await it.rest(10)
-        sentence = "waiting: needs 1 cpu, the most free is 0 of 2 on node a"
+        sentence = "needs 1 cpu, the most free is 0 of 2 on node a"
         assert await it.pod_told("wide-2") == await it.pod_told("wide-3") == ("False", "Unschedulable", sentence)
-        assert ("wide-2", sentence) in await it.events("FailedScheduling")
+        assert ("wide-2", f"waiting: {sentence}") in await it.events("FailedScheduling")
 
 
 async def test_a_pod_that_names_a_group_nobody_made_is_told_so() -> None:
@@ -43,8 +43,8 @@ async def test_a_pod_that_names_a_group_nobody_made_is_told_so() -> None:
         await it.node("a")
         await it.pods("absent", 3)
         await it.rest(10)
-        sentence = "waiting: there is no PodGroup absent yet"
-        assert await it.events("FailedScheduling") == [("absent-0", sentence)]
+        sentence = "there is no PodGroup absent yet"
+        assert await it.events("FailedScheduling") == [("absent-0", f"waiting: {sentence}")]
         assert [(await it.pod_told(f"absent-{number}"))[2] for number in range(3)] == [sentence] * 3
 
 
@@ -55,9 +55,10 @@ async def test_pods_of_a_group_that_cannot_be_read_are_told_what_is_wrong_with_i
         await it.rest(10)
         await it.group("odd", 2, minResources={"cpu": "-4"})
         await it.rest(10)
-        wrong = "waiting: PodGroup odd cannot be read: minResources of cpu is below zero; give zero or more"
-        absent = "waiting: there is no PodGroup odd yet"
-        assert await it.events("FailedScheduling") == [("odd-0", wrong), ("odd-0", absent)]
+        wrong = "PodGroup odd cannot be read: minResources of cpu is below zero; give zero or more"
+        absent = "there is no PodGroup odd yet"
+        events = await it.events("FailedScheduling")
+        assert events == [("odd-0", f"waiting: {wrong}"), ("odd-0", f"waiting: {absent}")]
         assert [await it.pod_told(name) for name in ("odd-0", "odd-1")] == [("False", "Queued", wrong)] * 2
         await it.cluster.delete(POD_GROUP, "odd", NS)
         await it.rest(10)
@@ -70,11 +71,11 @@ async def test_each_new_sentence_is_one_more_event_about_the_same_pod_and_an_old
     async with scheduled() as it:
         await it.gang("two", 2, cpu=4)
         await it.rest(60)
-        first = (await it.pod_told("two-1"))[2]
+        first = f"waiting: {(await it.pod_told('two-1'))[2]}"
         assert await it.events("FailedScheduling") == [("two-0", first)]
         await it.node("a", cpu=4)
         await it.rest(60)
-        second = (await it.pod_told("two-1"))[2]
+        second = f"waiting: {(await it.pod_told('two-1'))[2]}"
         assert first != second
         assert await it.events("FailedScheduling") == sorted([("two-0", first), ("two-0", second)])
         assert [event["count"] for event in await _about_pods(it)] == [1, 1]
@@ -91,7 +92,7 @@ async def test_pods_that_come_later_bring_no_event() -> None:
         await it.rest(10)
         assert [name for name, _ in before] == ["wide-0"]
         assert await it.events("FailedScheduling") == before
-        assert (await it.pod_told("wide-42"))[2] == before[0][1]
+        assert f"waiting: {(await it.pod_told('wide-42'))[2]}" == before[0][1]
 
 
 async def test_a_pod_that_comes_later_with_an_earlier_name_takes_over_from_nobody() -> None:
@@ -141,7 +142,7 @@ async def test_another_life_of_the_scheduler_says_nothing_again() -> None:
         await it.kill()
         await it.start()
         await it.rest(60)
-        assert await it.events("FailedScheduling") == [("five-0", HOPELESS)]
+        assert await it.events("FailedScheduling") == [("five-0", f"waiting: {HOPELESS}")]
 
 
 async def test_a_pod_without_a_group_and_a_gang_of_its_name_are_both_told() -> None:

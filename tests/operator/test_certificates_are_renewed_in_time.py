@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kit.recording_cluster import first
-from shoal.cluster.client import EventType, WatchEvent
+from shoal.cluster.client import WatchEvent, WatchEventType
 from shoal.cluster.clock import VirtualClock
 from shoal.cluster.embedded import EmbeddedCluster
 from shoal.kube.kinds import SECRET, Kind
@@ -71,7 +71,7 @@ class NobodyCalls:
             async for event in self._cluster.watch(kind, namespace, **more):
                 yield event
         end = {"annotations": {"k8s.io/initial-events-end": "true"}, "resourceVersion": "1"}
-        yield WatchEvent(EventType.BOOKMARK, {"metadata": end})
+        yield WatchEvent(WatchEventType.BOOKMARK, {"metadata": end})
         await asyncio.Event().wait()
 
 

@@ -31,7 +31,7 @@ async def test_a_framework_runs_where_the_status_is_a_plain_field() -> None:
     standing = await apply_crd(cluster, with_install_labels(DIALECT.crd()))
     assert standing == CrdState(
         theirs["metadata"]["name"], "left alone", has_status=False,
-        remark="it was made by somebody else and stays as it is; "
+        remark="it is not Shoal's and stays as it is; "
         "it has no status subresource, so the status is written with the job",
     )  # fmt: skip
     dialect = without_status(DIALECT)
@@ -58,12 +58,12 @@ BARE = {"type": "object", "properties": {"state": {"type": "string"}}}
 
 @pytest.mark.parametrize("status", [LOOSE, crd.status_model()])
 def test_a_status_that_keeps_all_fields_is_as_good_as_ours(status: Obj) -> None:
-    assert _remark(status) == "it was made by somebody else and stays as it is"
+    assert _remark(status) == "it is not Shoal's and stays as it is"
 
 
 def test_a_status_that_loses_fields_is_told() -> None:
     assert _remark(BARE) == (
-        "it was made by somebody else and stays as it is; it drops fields that Shoal knows: .status.startTime, "
+        "it is not Shoal's and stays as it is; it drops fields that Shoal knows: .status.startTime, "
         ".status.runTime, .status.completionTime, .status.transitionTime, .status.retryPolicyStatus and 1 more"
     )
 

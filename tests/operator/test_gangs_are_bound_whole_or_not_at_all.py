@@ -22,7 +22,7 @@ async def test_1_a_gang_waits_for_its_last_place_and_then_starts_whole() -> None
             "Unschedulable",
             "TooLarge",
             "needs 4 pods at once, 3 would fit, 1 missing: needs 4 cpu, 3 of 3 are free, the most on one node is 3 on "
-            "node a; even with nobody else there it would not fit, so make it smaller or add nodes",
+            "node a; even without other pods it would not fit, so make it smaller or add nodes",
         )
         await it.node("b", cpu=1)
         assert await it.placed() == ["four-0", "four-1", "four-2", "four-3"]

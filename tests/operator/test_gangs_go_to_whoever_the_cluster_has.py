@@ -69,7 +69,7 @@ async def test_what_was_asked_for_is_used() -> None:
     await define(cluster, OLDER, coscheduling.POD_GROUP)
     chosen = await choose(cluster, "kueue", scheduler="second")
     assert (chosen.backend.label, chosen.backend.scheduler) == ("kueue/v1beta1", "second")
-    assert chosen.why == "gangs go to Kueue, as --gang-scheduler says"
+    assert chosen.why == "gangs go to Kueue, because of --gang-scheduler"
 
 
 @pytest.mark.parametrize("name", ["shoal", "volcano", "none"])

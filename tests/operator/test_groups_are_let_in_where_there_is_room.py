@@ -65,7 +65,7 @@ async def test_room_for_members_to_come_is_kept_from_those_behind() -> None:
     async with door() as it:
         await enter(it, "first", 3)
         await enter(it, "second", 3)
-        shortage = "needs 3 cpu; the cluster lets in 4 at once, and groups before it already ask for 3"
+        shortage = "needs 3 cpu; the cluster admits 4 at once, and groups before it already ask for 3"
         assert (await it.phase("second"), await it.told("second")) == (
             "Pending",
             ("Unschedulable", "QueueQuota", shortage),

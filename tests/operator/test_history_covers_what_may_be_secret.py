@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from shoal.dialects.dialect import Snapshot
+from shoal.dialects.capabilities import Snapshot
 from shoal.kube.objects import Obj
 from shoal.operator.history_redaction import log_redacted, redact
 

@@ -112,7 +112,7 @@ def third_of_twenty_streams() -> Callable[[int, WatchEvent], bool]:
     return lambda number, _: number == 3 and next(left, None) is not None
 
 
-NO_ROOM = ("False", "Unschedulable", "waiting: needs 5 cpu, the most free is 0 of 4 on node a")
+NO_ROOM = ("False", "Unschedulable", "needs 5 cpu, the most free is 0 of 4 on node a")
 
 
 def told(pod: Obj | None) -> tuple[str, str, str]:

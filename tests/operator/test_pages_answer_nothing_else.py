@@ -91,6 +91,15 @@ async def test_a_change_is_judged_by_what_was_stored() -> None:
     assert [cause["field"] for cause in response["status"]["details"]["causes"]] == ["spec.executionType"]
 
 
+async def test_a_field_that_does_not_exist_is_a_warning() -> None:
+    job = fw("a", role())
+    job["spec"]["taskRoles"][0]["task"]["pod"]["spec"]["hostNetworks"] = True
+    async with asking(post=handlers([DIALECT])) as ask:
+        code, said = await ask("POST", "/validate", review(object=job))
+    warnings = ["spec.taskRoles[0].task.pod.spec.hostNetworks: there is no such field; did you mean hostNetwork?"]
+    assert (code, json.loads(said)["response"]) == (200, {"uid": "u", "allowed": True, "warnings": warnings})
+
+
 async def test_metrics_name_no_job_and_hold_nothing_it_says() -> None:
     job = fw("verysecretproject", role("confidentialrole", 2, retry=(False, 1), fate=exits(3)))
     async with SimulatedWorld(1) as world:

@@ -115,7 +115,7 @@ WAITS: dict[str, tuple[list[Obj], str]] = {
     "no class": ([claim()], "the claim data has no volume yet"),
     "none is large enough": (
         [claim(), LOCAL, volume("small", size="1Gi")],
-        "no volume is free that would do for the claim data (2Gi of class late), and nobody makes any",
+        "no free volume satisfies the claim data (2Gi of class late), and no provisioner makes one",
     ),
 }
 
@@ -135,7 +135,7 @@ def test_what_was_chosen_for_one_claim_is_nothing_for_another_until_it_is_given_
     assert first is not None
     assert [choice.claim.name for choice in first] == ["data"]
     assert claims.choose(Key("ns", "q"), NODES[0]) is None
-    assert claims.of(mate)[0].startswith("no volume is free that would do for the claim other")
+    assert claims.of(mate)[0].startswith("no free volume satisfies the claim other")
     claims.take_stale()
     claims.end([Key("ns", "data")])
     assert claims.take_stale() == [Key("ns", "p"), Key("ns", "q")]
@@ -170,7 +170,7 @@ def test_a_free_volume_that_somebody_took_is_news_to_whoever_could_have_had_it()
     claims.take_stale()
     tell(claims, {**ON_A, "spec": {**ON_A["spec"], **OTHERS}})
     assert claims.take_stale() == [READER]
-    assert claims.of(POD)[0].startswith("no volume is free that would do for the claim data")
+    assert claims.of(POD)[0].startswith("no free volume satisfies the claim data")
 
 
 def _named(claim: str) -> Obj:

@@ -51,7 +51,7 @@ WRONG = [
         {"deserved": {"cpu": "3"}, "capability": {"cpu": "2"}}, "deserved of cpu is 3 and capability 2", id="more"
     ),
     pytest.param({"capability": {"cpu": "-1"}}, "capability of cpu is below zero", id="negative"),
-    pytest.param({"parent": "nobody"}, "to be below nobody, which does not exist", id="orphan"),
+    pytest.param({"parent": "nobody"}, "parent 'nobody' does not exist", id="orphan"),
     pytest.param({"parent": "q"}, "would be below itself", id="its own parent"),
     pytest.param({"capability": {"cpu": "lots"}}, "quantities must match", id="no amount"),
 ]

@@ -19,7 +19,7 @@ async def test_22_closing_a_queue_lets_nobody_in_and_leaves_what_runs() -> None:
         assert await it.pod_told("lone-0") == (
             "False",
             "Queued",
-            "waiting: queue default is closed; pods are placed again when it is opened",
+            "queue default is closed; pods are placed again when it is opened",
         )
         await it.order("OpenQueue", "default")
         assert (await it.queues())["default"] == "Open"

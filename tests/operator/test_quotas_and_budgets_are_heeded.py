@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kit.scheduled_cluster import NS, Scheduled, scheduled
-from shoal.cluster.client import EventType
+from shoal.cluster.client import WatchEventType
 from shoal.cluster.fault_injection import Delay, Faults, FaultTiming, calls
 from shoal.kube.conditions import condition_of
 from shoal.kube.errors import ApiError
@@ -44,7 +44,7 @@ async def test_pods_that_wait_for_quota_are_not_called_unschedulable() -> None:
         await it.group("large", 2, minResources={"cpu": "4"})
         await it.pods("large", 2)
         await it.rest(6)  # another sentence for the same reason waits for company
-        sentence = "waiting: needs 2 cpu, and quota small of namespace default allows 2, of which 2 are taken"
+        sentence = "needs 2 cpu, and quota small of namespace default allows 2, of which 2 are taken"
         assert [await it.pod_told(f"large-{n}") for n in range(2)] == 2 * [("False", "Queued", sentence)]
         await it.cluster.delete(RESOURCE_QUOTA, "small", NS)
         await it.rest()
@@ -84,9 +84,9 @@ async def test_pods_are_evicted_when_their_budget_allows_it_and_say_why() -> Non
         it.pods_leave = False
         await allows(it, 1)
         leaving = condition_of(await it.cluster.get(POD, "little-3", NS), "DisruptionTarget") or {}
-        words = "evicted: little gives way, lower priority than great in queue default"
+        words = "little gives way, lower priority than great in queue default"
         assert (leaving["reason"], leaving["message"]) == ("PreemptionByScheduler", words)
-        assert (evictions(it), await it.events("Evicted")) == (["little-3"], [("little-3", words)])
+        assert (evictions(it), await it.events("Evicted")) == (["little-3"], [("little-3", f"evicted: {words}")])
         it.pods_leave = True
         await it._leave(await it.cluster.get(POD, "little-3", NS))
         await it.rest()
@@ -97,7 +97,7 @@ async def test_a_pod_whose_budget_keeps_it_is_left_alone_until_the_budget_allows
     """The news that nothing is left comes too late: the server refuses, once, and nobody asks again by the clock."""
 
     def late(_: int, event: Any) -> bool:
-        return bool(event.type is EventType.MODIFIED and event.object["status"]["disruptionsAllowed"] == 0)
+        return bool(event.type is WatchEventType.MODIFIED and event.object["status"]["disruptionsAllowed"] == 0)
 
     faults = Faults().disturb(Delay(1000.0), late, POD_DISRUPTION_BUDGET)
     async with scheduled(faults) as it:

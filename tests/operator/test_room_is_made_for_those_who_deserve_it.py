@@ -32,7 +32,7 @@ async def test_13_surplus_goes_before_gangs_and_the_room_is_kept_for_whom_it_was
         assert sorted(pod["metadata"]["name"] for pod in leaving) == ["little-2", "little-3"]
         marks = [condition_of(pod, "DisruptionTarget") or {} for pod in leaving]
         assert [(mark["reason"], mark["message"]) for mark in marks] == 2 * [
-            ("PreemptionByScheduler", "evicted: little gives way, lower priority than great in queue default")
+            ("PreemptionByScheduler", "little gives way, lower priority than great in queue default")
         ]
         assert await it.told("great") == (
             "Unschedulable",

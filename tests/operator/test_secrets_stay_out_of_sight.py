@@ -127,6 +127,6 @@ async def test_a_job_that_cannot_be_run_is_told_without_its_variables(heard: Hea
 def test_roles_of_a_wrong_shape_are_told_without_what_is_in_them() -> None:
     job = careless("odd")
     job["spec"]["taskRoles"] = {"worker": job["spec"]["taskRoles"][0]}
-    assert [str(cause) for cause in DIALECT.admit(job)] == [
+    assert [str(cause) for cause in DIALECT.validate(job)] == [
         'spec.taskRoles: Invalid value: "object": must be a list: a list of roles, each with a name and a task'
     ]

@@ -125,7 +125,7 @@ async def test_a_gang_for_which_one_disk_is_missing_takes_none(tmp_path: Path) -
             await claim(it, f"data-{number}")
         await gang(it, 3, "data-0", "data-1", "data-2")
         await it.rest(10)
-        words = "no volume is free that would do for the claim data-2 (1Gi of class late), and nobody makes any"
+        words = "no free volume satisfies the claim data-2 (1Gi of class late), and no provisioner makes one"
         assert await it.told("g") == ("Unschedulable", "NotEnoughResources", words)
         assert (await it.placed(), story(it)) == ([], [])
         await disk(it, "third", on="b")
@@ -151,13 +151,13 @@ async def test_a_node_for_which_no_volume_can_be_made_is_given_back_and_tried_la
         await it.cluster.create(STORAGE_CLASS, {"metadata": {"name": "late"}, **late})
         await claim(it, "data")
         await gang(it, 1, "data")
-        sentence = "waiting: it has its node, and the volume of data is being prepared"
+        sentence = "it has its node, and the volume of data is being prepared"
         assert await it.pod_told("g-0") == ("False", "Queued", sentence)
         back = {"metadata": {"annotations": {SELECTED_NODE: None}}}
         await it.cluster.patch(PERSISTENT_VOLUME_CLAIM, "data", NS, patch=back, patch_type=PatchType.MERGE)
         await it.rest(1)
         words = "the claim data got no volume, and another try is made soon: "
-        assert (await it.told("g"))[2] == f"{words}whoever makes volumes made none for the node that was chosen"
+        assert (await it.told("g"))[2] == f"{words}the provisioner made no volume for the chosen node"
         assert story(it) == [("patch", "PersistentVolumeClaim")]
         await it.rest(2)
         assert story(it) == 2 * [("patch", "PersistentVolumeClaim")]
@@ -263,7 +263,7 @@ async def test_who_may_not_write_a_claim_or_a_disk_says_so_and_asks_less_and_les
         await claim(it, "data")
         await gang(it, 1, "data")
         await it.rest(6)
-        words = "waiting: the claim data got no volume, and another try is made soon: a webhook says no"
+        words = "the claim data got no volume, and another try is made soon: a webhook says no"
         assert await it.pod_told("g-0") == ("False", "Unschedulable", words)
         await it.rest(594)
         assert len(story(it)) == 9  # after 2, 4, 8, … seconds

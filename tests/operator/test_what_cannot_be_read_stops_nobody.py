@@ -7,6 +7,7 @@ from shoal.cluster.informer import Change
 from shoal.kube.kinds import NODE, POD
 from shoal.kube.objects import Key, Obj
 from shoal.scheduler.event_handlers import CacheUpdater
+from shoal.scheduler.messages import text
 from shoal.scheduler.planner.cache import ClusterView
 from shoal.scheduler.planner.planner import plan
 from shoal.scheduler.scope import SchedulerScope
@@ -32,6 +33,6 @@ async def test_the_others_are_placed_and_the_pod_says_why_it_is_not() -> None:
     made = plan(feed.view, feed.now)
     assert [(bind.pod.name, bind.node) for bind in made.binds] == [("even", "even")]
     why = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
-    assert [(wait.pod.name, wait.message) for wait in made.waits] == [
+    assert [(wait.pod.name, text(wait.message)) for wait in made.waits] == [
         ("odd", f"waiting: this pod cannot be read: {why}")
     ]

@@ -5,16 +5,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from kit.capabilities import capability
 from kit.preloaded_cluster import founded
 from kit.virtual_time import settled
 from kit.volcano_jobs import task, vcjob
 from shoal.cluster.simulated import SimulatedCluster
-from shoal.dialects.dialect import Dialect
+from shoal.dialects.capabilities import Commands, Gangs, OwnedObjects
+from shoal.dialects.dialect import Dialect, DialectWrapper
 from shoal.dialects.volcano import DIALECT
 from shoal.dialects.volcano.commands import new_command
 from shoal.engine import Apply, OwnedObjectRef
@@ -37,7 +38,7 @@ class Watched:
         self.cluster = cluster
         self._woken: list[Key] = []
         self.copies = OwnedInformers(
-            cluster, dialect, dialect.owner, namespace=None, wake=self._woken.append, clock=cluster.clock
+            cluster, dialect, dialect.owner_of, namespace=None, wake=self._woken.append, clock=cluster.clock
         )
         self.writer = OwnedWriter(cluster, dialect, self.copies, lambda _, __, request: request)
         self.job: Obj = {}
@@ -112,9 +113,8 @@ async def test_the_end_of_what_stands_in_the_way_wakes_the_job(finalizers: list[
 
 
 async def test_orders_are_heard_in_a_language_that_owns_nothing_else() -> None:
-    async with watched(replace(DIALECT, owned_objects=None)) as it:
-        assert DIALECT.commands is not None
-        made = await it.make(DIALECT.commands.kind, new_command(it.job, "AbortJob"))
+    async with watched(DialectWrapper(DIALECT, replaced=(OwnedObjects, Gangs))) as it:
+        made = await it.make(capability(DIALECT, Commands).kind, new_command(it.job, "AbortJob"))
         assert [each.uid for each in it.seen().commands] == [uid_of(made)]
-        await it.cluster.delete(DIALECT.commands.kind, made["metadata"]["name"], "default")
+        await it.cluster.delete(capability(DIALECT, Commands).kind, made["metadata"]["name"], "default")
         assert (await it.woken(), it.seen()) == ([PET, PET], RelatedObjects())

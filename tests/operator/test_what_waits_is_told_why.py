@@ -38,7 +38,7 @@ async def test_each_sentence_is_one_event_about_whom_it_is() -> None:
         await it.pods("", 1, cpu=3)
         await it.gang("two", 2)
         await it.rest(10)
-        gang = (await it.pod_told("two-0"))[2]
+        gang = f"waiting: {(await it.pod_told('two-0'))[2]}"
         assert await it.events("FailedScheduling") == [
             ("lone-0", "waiting: needs 3 cpu, the most free is 1 of 1 on node a"),
             ("two-0", gang),
@@ -68,20 +68,20 @@ async def test_a_pod_waits_for_its_claim_and_the_claim_for_its_volume_and_then_f
         await it.pod("reads", volumes=volumes)
         await it.rest()
         assert (await it.pod_told("reads"))[2] == (
-            "waiting: the claim data does not exist; create it, or take it out of the pod"
+            "the claim data does not exist; create it, or take it out of the pod"
         )
         storage = {"accessModes": ["ReadWriteOnce"]}
         claim = {**storage, "resources": {"requests": {"storage": "1Gi"}}}
         await it.cluster.create(PERSISTENT_VOLUME_CLAIM, {"metadata": {"name": "data"}, "spec": claim}, NS)
         await it.rest(5)
         assert ((await it.pod_told("reads"))[2], await it.placed()) == (
-            "waiting: the claim data has no volume yet",
+            "the claim data has no volume yet",
             [],
         )
         await it.cluster.patch(PERSISTENT_VOLUME_CLAIM, "data", NS, patch={"spec": {"volumeName": "v"}})
         await it.rest(5)
         assert ((await it.pod_told("reads"))[2], await it.placed()) == (
-            "waiting: the volume v of the claim data does not exist",
+            "the volume v of the claim data does not exist",
             [],
         )
         term = {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["2"]}]}

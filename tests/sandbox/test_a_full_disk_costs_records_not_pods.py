@@ -15,7 +15,7 @@ HEAD = {"spec": {"id": "u1"}, "keeper": 1, "keeper_start": 2, "boot": "b"}
 
 
 def test_a_torn_fact_is_skipped_and_the_next_one_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    record = shim_journal.Journal(str(tmp_path))
+    record = shim_journal.ShimJournal(str(tmp_path))
     record.append("sandbox", **HEAD)
     write = os.write
     monkeypatch.setattr(os, "write", lambda fd, data: write(fd, data[:10]))

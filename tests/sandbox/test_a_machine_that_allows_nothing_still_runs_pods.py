@@ -75,7 +75,7 @@ def test_pods_run_as_plain_processes(tmp_path: Path) -> None:
             "pods cannot have networks of their own here",
             os.uname().nodename,
             "runs",
-            "mount /mnt: this machine allows no private mounts. `shoal doctor` says why.",
+            "mount /mnt: this machine allows no private mounts. `shoal doctor` shows why.",
             "same.0",
             "loopback none False",
         ],

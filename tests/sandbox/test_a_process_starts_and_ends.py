@@ -18,7 +18,7 @@ from kit.sandboxes import Place, folder_mount
 from shoal.node.sandbox import child_exec, proctree
 from shoal.node.sandbox.interface import Exited, ProcessState, Started
 from shoal.node.sandbox.process import Process
-from shoal.node.sandbox.shim_journal import Journal
+from shoal.node.sandbox.shim_journal import ShimJournal
 
 pytestmark = pytest.mark.processes
 
@@ -167,7 +167,7 @@ def waited_for_first(folder: Path, *argv: str) -> tuple[Process, list[Process]]:
         "memory_bytes": None, "cpu_milli": None,
         "hidden": [], "no_new_privs": False,
     }  # fmt: skip
-    charge = Process(process, sandbox="pod", journal=Journal(str(folder)), loop=UnwatchedLoop())  # type: ignore[arg-type]
+    charge = Process(process, sandbox="pod", journal=ShimJournal(str(folder)), loop=UnwatchedLoop())  # type: ignore[arg-type]
     told: list[Process] = []
     charge.on_state = told.append
     child_exec.note_shim()

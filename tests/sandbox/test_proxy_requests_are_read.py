@@ -8,25 +8,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shoal.node.sandbox.http_proxy import BadRequest, Request, parse
+from shoal.node.sandbox.http_proxy import BadRequest, ProxyRequest, parse
 
 
 @pytest.mark.parametrize(
     ("head", "expected"),
     [
-        pytest.param("CONNECT a.example:443 HTTP/1.1", Request("CONNECT", "a.example", 443, "", ()), id="tunnel"),
-        pytest.param("CONNECT [::1]:443 HTTP/1.1", Request("CONNECT", "::1", 443, "", ()), id="tunnel to IPv6"),
-        pytest.param("GET http://a/ HTTP/1.1", Request("GET", "a", 80, "/", ()), id="plain"),
-        pytest.param("GET http://a HTTP/1.0", Request("GET", "a", 80, "/", ()), id="no path"),
-        pytest.param("GET http://a:81/b?c=d HTTP/1.1", Request("GET", "a", 81, "/b?c=d", ()), id="port and query"),
+        pytest.param("CONNECT a.example:443 HTTP/1.1", ProxyRequest("CONNECT", "a.example", 443, "", ()), id="tunnel"),
+        pytest.param("CONNECT [::1]:443 HTTP/1.1", ProxyRequest("CONNECT", "::1", 443, "", ()), id="tunnel to IPv6"),
+        pytest.param("GET http://a/ HTTP/1.1", ProxyRequest("GET", "a", 80, "/", ()), id="plain"),
+        pytest.param("GET http://a HTTP/1.0", ProxyRequest("GET", "a", 80, "/", ()), id="no path"),
+        pytest.param("GET http://a:81/b?c=d HTTP/1.1", ProxyRequest("GET", "a", 81, "/b?c=d", ()), id="port and query"),
         pytest.param(
             "PUT http://a/ HTTP/1.1\r\nHost: a\r\nX:  y ",
-            Request("PUT", "a", 80, "/", (("Host", "a"), ("X", "y"))),
+            ProxyRequest("PUT", "a", 80, "/", (("Host", "a"), ("X", "y"))),
             id="headers",
         ),
     ],
 )
-def test_the_destination_of_a_request_is_parsed(head: str, expected: Request) -> None:
+def test_the_destination_of_a_request_is_parsed(head: str, expected: ProxyRequest) -> None:
     assert parse(head.encode() + b"\r\n\r\n") == expected
 
 
@@ -60,7 +60,7 @@ def test_any_bytes_are_read_or_refused(head: bytes) -> None:
 
 def test_a_server_gets_one_request_without_the_proxys_headers() -> None:
     headers = (("Host", "a"), ("Proxy-Connection", "keep-alive"), ("Proxy-Authorization", "x"), ("Accept", "*/*"))
-    request = Request("GET", "a", 81, "/b", headers)
+    request = ProxyRequest("GET", "a", 81, "/b", headers)
 
     assert request.for_server() == b"GET /b HTTP/1.1\r\nHost: a\r\nAccept: */*\r\nConnection: close\r\n\r\n"
     assert request.for_proxy(("Proxy-Authorization", "y")) == (

@@ -82,7 +82,7 @@ def test_a_kernel_without_a_packet_filter_leaves_the_proxy(monkeypatch: pytest.M
     assert host_checks.run_checks()[3] == Finding(
         "way out",
         True,
-        "HTTP and HTTPS by a proxy that pods are told of (http_proxy, https_proxy); "
+        "HTTP and HTTPS by a proxy in the pods' environment (http_proxy, https_proxy); "
         "the packet filter cannot be used: packet filter: Operation not supported",
         "other protocols do not leave the cluster: pods that need them set hostNetwork: true",
     )

@@ -15,7 +15,7 @@ from kit.volcano_world import CROWDED, CrowdedSimulation, VolcanoWorld
 from shoal.cluster.fault_injection import Faults, FaultTiming
 from shoal.dialects.volcano import DIALECT
 from shoal.kube.kinds import POD, PRIORITY_CLASS
-from shoal.kube.objects import Obj, annotations_of, name_of
+from shoal.kube.objects import Obj, annotations_of
 from shoal.scheduler.api.pod_groups import ELASTIC, QUEUE, RECLAIM, RECLAIM_REASON
 
 CPU = {"cpu": "1"}
@@ -52,7 +52,7 @@ async def test_an_elastic_job_gives_pods_back_and_gets_them_again(world: Volcano
     # Words go out behind the deed, and get lost with an operator that dies; what is done is told once.
     if not world.is_disturbed:
         await world.until(lambda: bool(told(world)))
-    assert told(world) == [said(world)] or (world.is_disturbed and told(world) == [])
+    assert told(world) == [GAVE_BACK] or (world.is_disturbed and told(world) == [])
 
     await world.command("urgent", "CompleteJob")
     await world.up("train", 4)
@@ -145,9 +145,6 @@ def told(world: VolcanoWorld) -> list[tuple[str, str]]:
     return [(event["reason"], event["message"]) for event in world.events.values() if event["reason"] in REASONS]
 
 
-def said(world: VolcanoWorld) -> tuple[str, str]:
-    why = f"lower priority than {name_of(world.group('urgent'))} in queue default"
-    return "GaveBack", f"train gives 2 pods back, worker-2 and worker-3: {why}"
-
-
+WHY = "lower priority than urgent in queue default"  # a gang has the name of its job in messages
+GAVE_BACK = ("GaveBack", f"train gives 2 pods back, worker-2 and worker-3: {WHY}")
 REASONS = ("GaveBack", "Evicted", "Restarting", "TaskLost", "TaskFailed")

@@ -73,7 +73,7 @@ def test_budgets_in_the_way_of_what_another_queue_borrowed_are_named() -> None:
     )
 
 
-OUTSIDE = "waiting: needs 2 cpu; the cluster lets in 4 at once, and groups before it already ask for 4"
+OUTSIDE = "waiting: needs 2 cpu; the cluster admits 4 at once, and groups before it already ask for 4"
 KEPT_OUTSIDE = f"{OUTSIDE}; the disruption budget b of namespace team keeps pods that would give way"
 DOOR: dict[str, tuple[int, dict[str, Any], str]] = {
     "who would give way may not": (0, {"priority": 10}, KEPT_OUTSIDE),

@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from kit.planner_board import Board, said, verdict
+from shoal.scheduler.messages import text
 from shoal.scheduler.planner.gang_types import PodGroupPhase
 
 SMALLER = "a smaller one would find no node either, so"
-NEVER = "even with nobody else there it would not fit, so make it smaller or add nodes"
+NEVER = "even without other pods it would not fit, so make it smaller or add nodes"
 LABELS = "label a node or change the node selector"
 TAINT = {"key": "team", "value": "vision", "effect": "NoSchedule"}
 ELSEWHERE: tuple[dict[str, Any], ...] = ({"matchExpressions": [{"key": "zone", "operator": "In", "values": ["west"]}]},)
@@ -47,7 +48,7 @@ def test_the_way_out_is_the_one_past_what_keeps_nodes_closed(case: str) -> None:
     board.node("n", cpu=4, **node)
     board.group("g", 2, **pods)
     found = verdict(board.cycle(), "g")
-    assert (found.message, found.reason, found.too_large) == (
+    assert (text(found.message), found.reason, found.too_large) == (
         f"waiting: needs 2 pods at once, 0 would fit, 2 missing: 1 node {why}; {SMALLER} {way}",
         "NotEnoughResources",
         False,
@@ -84,7 +85,7 @@ def test_a_gang_that_labels_and_size_keep_out_is_told_of_both() -> None:
     board.node("n", cpu=4)
     board.group("g", 1, cpu=8, node_selector={"gpu": "H200"})
     found = verdict(board.cycle(), "g")
-    assert (found.message, found.reason) == (
+    assert (text(found.message), found.reason) == (
         f"waiting: 1 node does not match the pod's node selector; {NEVER}; {SMALLER} {LABELS}",
         "TooLarge",
     )

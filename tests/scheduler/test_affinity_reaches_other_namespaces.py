@@ -103,7 +103,7 @@ async def test_a_namespace_gets_the_labels_while_a_pod_waits_for_them() -> None:
         await namespace(it, "later")
         await web(it, "later")
         await start_waiting(it, "podAffinity", namespaceSelector=BLUE)
-        none = "waiting: required pod affinity: no pod with app=web of a namespace with color=blue is on any node"
+        none = "required pod affinity: no pod with app=web of a namespace with color=blue is on any node"
         assert (await it.pod_told("waits"))[2] == none
         await it.cluster.patch(NAMESPACE, "later", patch={"metadata": {"labels": {"color": "blue"}}})
         await it.rest()

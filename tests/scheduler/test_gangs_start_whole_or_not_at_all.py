@@ -7,10 +7,11 @@ from dataclasses import replace
 
 from kit.planner_board import RACK, Board, binds, evicted, key, said, verdict
 from shoal.kube.selectors import from_labels
+from shoal.scheduler.messages import text
 from shoal.scheduler.planner.gang_types import PodGroup, PodGroupPhase, TopologyConstraint
 from shoal.scheduler.planner.snapshot_types import AffinityTerm, PodState
 
-NEVER = "; even with nobody else there it would not fit, so make it smaller or add nodes"
+NEVER = "; even without other pods it would not fit, so make it smaller or add nodes"
 
 
 def test_01_three_slots_hold_no_gang_of_four_and_a_fourth_starts_it_at_once() -> None:
@@ -80,7 +81,7 @@ def test_05_too_few_pods_exist_and_no_place_is_looked_for() -> None:
     made = board.cycle()
     assert made.binds == ()
     found = verdict(made, "g")
-    assert (found.reason, found.blocked, found.message) == (
+    assert (found.reason, found.blocked, text(found.message)) == (
         "NotEnoughTasks",
         "pods",
         "waiting: 3 of the 4 pods it needs at once exist",
@@ -93,7 +94,7 @@ def test_05_too_few_pods_of_one_role_exist() -> None:
     board.group("g", 0, min_member=3, min_roles={"ps": 1, "worker": 2})
     board.pods("g", range(3), role="worker")
     found = verdict(board.cycle(), "g")
-    assert (found.reason, found.message) == (
+    assert (found.reason, text(found.message)) == (
         "NotEnoughPodsOfTask",
         "waiting: 0 of the 1 pods of ps it needs at once exist",
     )
@@ -175,7 +176,7 @@ def test_24_after_the_hold_time_the_others_are_undone() -> None:
     made = board.cycle(later=30)
     assert made.binds == ()
     assert evicted(made) == [f"g-{number}" for number in range(1, 8)]
-    assert {eviction.message for eviction in made.evictions} == {
+    assert {text(eviction.message) for eviction in made.evictions} == {
         "undone: 1 of its pods stayed without a place for too long after the others were bound"
     }
 
@@ -202,7 +203,7 @@ def test_a_pod_before_its_group_waits_for_it() -> None:
     board.pods("g", range(2))
     made = board.cycle()
     assert made.binds == ()
-    assert {wait.message for wait in made.waits} == {"waiting: there is no PodGroup g yet"}
+    assert {text(wait.message) for wait in made.waits} == {"waiting: there is no PodGroup g yet"}
     board.view.set_group(PodGroup(key("g"), min_member=2))
     assert len(board.cycle().binds) == 2
 

@@ -106,8 +106,8 @@ def test_pods_that_never_go_leave_no_room_to_wait_for() -> None:
 def test_guests_do_not_drive_each_other_out() -> None:
     board = Board()
     board.node("n", cpu=2)
-    board.running("first", 1, ["n"], cpu=2, guest=True, created=0.0)
-    board.group("second", 1, cpu=2, guest=True, created=0.0)
+    board.running("first", 1, ["n"], cpu=2, preemptible_guest=True, created=0.0)
+    board.group("second", 1, cpu=2, preemptible_guest=True, created=0.0)
     made = board.cycle(later=PATIENCE)
     assert (made.reservations, made.evictions) == (((key("second"), ("n",)),), ())
 
@@ -166,7 +166,7 @@ def test_a_guest_drives_nobody_out() -> None:
     board.node("n", cpu=2)
     board.queue("a", deserved=cores(cpu=2))
     board.running("old", 1, ["n"], cpu=2)
-    board.group("guest", 1, cpu=2, queue="a", guest=True)
+    board.group("guest", 1, cpu=2, queue="a", preemptible_guest=True)
     assert board.cycle().evictions == ()
     board.group("owner", 1, cpu=2, queue="a")
     assert evicted(board.cycle()) == ["old-0"]

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from kit.planner_board import GPU, RACK, SPINE, Board, binds, said
+from shoal.kube.messages import Message
 from shoal.kube.selectors import from_labels
 from shoal.scheduler.planner.gang_types import HyperNode, SubgroupPolicy, TopologyConstraint
 from shoal.scheduler.planner.snapshot_types import AffinityTerm, SpreadConstraint
@@ -175,8 +176,8 @@ def test_volumes_and_gpu_types_narrow_the_choice() -> None:
 def test_a_missing_claim_is_named_and_not_hidden_behind_the_gang() -> None:
     board = Board()
     board.nodes(4)
-    board.group("g", 2, blocked="the claim data does not exist")
-    assert said(board.cycle(), "g") == "waiting: the claim data does not exist"
+    board.group("g", 2, blocked=Message("Claim.Unbound", {"claim": "data"}))
+    assert said(board.cycle(), "g") == "waiting: the claim data has no volume yet"
 
 
 def test_preferences_weigh_and_do_not_bar() -> None:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from shoal.kube.objects import Key
 from shoal.kube.quantity_format import requests_of
+from shoal.scheduler.messages import text
 from shoal.scheduler.planner.cache import ClusterView
 from shoal.scheduler.planner.plan_types import Bind, Plan, Wait
 from shoal.scheduler.planner.planner import plan
@@ -44,10 +45,6 @@ def bound(name: str, to: str) -> Bind:
     return Bind(Key("default", name), f"uid-{name}", to)
 
 
-def waiting(name: str, message: str, *, too_large: bool = False) -> tuple[Wait, ...]:
-    return (Wait(Key("default", name), f"uid-{name}", message, too_large=too_large),)
-
-
 def test_a_pod_goes_to_the_node_it_fills_best() -> None:
     nodes = [node("big", gpus=8), node("small", gpus=2)]
     assert planned(nodes, [pod("a", gpus=2)]).binds == (bound("a", "small"),)
@@ -56,7 +53,7 @@ def test_a_pod_goes_to_the_node_it_fills_best() -> None:
 def test_pods_of_one_plan_share_the_room() -> None:
     result = planned([node("n", cpu=2)], [pod("a"), pod("b"), pod("c")])
     assert result.binds == (bound("a", "n"), bound("b", "n"))
-    assert [w.message for w in result.waits] == ["waiting: needs 1 cpu, the most free is 0 of 2 on node n"]
+    assert [text(w.message) for w in result.waits] == ["waiting: needs 1 cpu, the most free is 0 of 2 on node n"]
 
 
 def test_a_higher_priority_goes_first_and_a_blocked_pod_blocks_nobody() -> None:
@@ -120,7 +117,10 @@ SENTENCES = [
 @pytest.mark.parametrize(("nodes", "lone", "message", "too_large"), SENTENCES)
 def test_a_waiting_pod_is_told_why(nodes: list[Node], lone: Pod, message: str, too_large: bool) -> None:
     made = planned(nodes, [lone])
-    assert (made.binds, made.waits) == ((), waiting("p", f"waiting: {message}", too_large=too_large))
+    (wait,) = made.waits
+    assert made.binds == ()
+    assert wait == Wait(Key("default", "p"), "uid-p", wait.message, too_large=too_large)
+    assert text(wait.message) == f"waiting: {message}"
 
 
 TOLERATIONS = [

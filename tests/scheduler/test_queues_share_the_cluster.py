@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from kit.planner_board import Board, binds, cores, key, said, verdict
+from shoal.scheduler.messages import text
 from shoal.scheduler.planner.fair_share import FairShares
 from shoal.scheduler.planner.gang_types import PodGroupPhase, Queue
 from shoal.scheduler.planner.results import pod_waits
@@ -31,7 +32,7 @@ def test_06_a_group_above_its_queues_capability_stays_out_and_the_queue_is_named
     made = board.cycle()
     found = verdict(made, "g")
     assert (found.phase, found.blocked) == (PodGroupPhase.PENDING, "quota")
-    assert found.message == (
+    assert text(found.message) == (
         "waiting: needs 8 cpu, and queue small may hold 4 in all, "
         "so raise its capability, ask for less, or name another queue"
     )
@@ -50,7 +51,7 @@ def test_07_overcommit_lets_two_of_three_queues_in() -> None:
         PodGroupPhase.PENDING,
     ]
     assert said(made, "gc") == (
-        "waiting: needs 6 cpu; the cluster lets in 12 at once, and groups before it already ask for 12"
+        "waiting: needs 6 cpu; the cluster admits 12 at once, and groups before it already ask for 12"
     )
 
 
@@ -156,7 +157,7 @@ def test_17_guests_and_those_that_end_in_time_may_use_the_kept_node() -> None:
     board.cycle(later=1800)
     board.group("long", 1, cpu=10, queue="q", estimate_seconds=9000.0)
     board.group("short", 1, cpu=10, queue="q", estimate_seconds=100.0)
-    board.group("guest", 1, cpu=10, queue="q", guest=True)
+    board.group("guest", 1, cpu=10, queue="q", preemptible_guest=True)
     assert binds(board.cycle()) == {"short-0": "n", "guest-0": "n"}
 
 
@@ -248,10 +249,10 @@ def test_a_queue_that_says_what_it_deserves_where_weights_decide_is_warned() -> 
     board.node("n", cpu=10)
     board.queue("q", deserved=cores(cpu=2))
     board.queue("rich", guarantee=cores(cpu=20))
-    assert board.cycle().warnings == (
-        "queue q says what it deserves, which counts only where sharing is by capacity",
+    assert [text(warning) for warning in board.cycle().warnings] == [
+        "queue q has deserved resources, which counts only where sharing is by capacity",
         "queues are guaranteed more cpu than the cluster has",
-    )
+    ]
 
 
 def test_what_still_runs_on_a_cordoned_node_keeps_nobody_out_of_the_others() -> None:

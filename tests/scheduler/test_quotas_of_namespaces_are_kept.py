@@ -11,6 +11,7 @@ import pytest
 from kit.planner_board import GPU, NS, Board, cores, key, verdict
 from shoal.kube.objects import Key
 from shoal.kube.quantity_format import amounts
+from shoal.scheduler.messages import text
 from shoal.scheduler.planner.from_objects import quota_from
 from shoal.scheduler.planner.gang_types import NamespaceQuota, PodGroupPhase
 from shoal.scheduler.planner.results import pod_waits
@@ -68,7 +69,7 @@ def test_a_group_waits_for_quota(quota: dict[str, str], least: Mapping[str, int]
     found = verdict(it.cycle(), "g")
     if message:
         waits = (PodGroupPhase.PENDING, "NamespaceQuota", f"waiting: {message}", "quota")
-        assert (found.phase, found.reason, found.message, found.blocked) == waits
+        assert (found.phase, found.reason, text(found.message), found.blocked) == waits
     else:
         assert found.phase is PodGroupPhase.INQUEUE
 
@@ -78,7 +79,7 @@ def test_who_can_never_have_so_much_is_told_so_whatever_else_is_short() -> None:
     it.running("first", 1, ["n"], cpu=8)  # nothing is left of the quota, and too little of the cluster
     asks(it, "g", cores(cpu=4))
     told = f"waiting: needs 4 cpu, and quota q of namespace team allows 3 {NEVER}"
-    assert verdict(it.cycle(), "g").message == told
+    assert text(verdict(it.cycle(), "g").message) == told
 
 
 def test_words_of_quotas_in_what_a_group_asks_for_are_no_resources_of_nodes() -> None:
@@ -98,9 +99,9 @@ def test_groups_let_in_count_until_their_pods_do() -> None:
         PodGroupPhase.INQUEUE,
         PodGroupPhase.PENDING,
     )
-    assert verdict(made, "second").message == taken
+    assert text(verdict(made, "second").message) == taken
     it.pods("first", range(1), cpu=3)  # now the pod is what counts, once
-    assert verdict(it.cycle(), "second").message == taken
+    assert text(verdict(it.cycle(), "second").message) == taken
     it.view.set_pod(replace(it.view.pods[key("first-0")], state=PodState.SUCCEEDED))
     assert verdict(it.cycle(), "second").phase is PodGroupPhase.INQUEUE
 
@@ -109,7 +110,7 @@ def test_what_the_quota_itself_says_counts_where_it_is_more_than_what_is_seen() 
     it = board(cpu="5")
     it.view.set_quota(Key(NS, "q"), NamespaceQuota(cores(cpu=5), cores(cpu=4)))
     asks(it, "g", cores(cpu=2))
-    assert verdict(it.cycle(), "g").message.endswith("allows 5, of which 4 are taken")
+    assert text(verdict(it.cycle(), "g").message).endswith("allows 5, of which 4 are taken")
     it.view.set_quota(Key(NS, "q"), NamespaceQuota(cores(cpu=5), cores(cpu=3)))
     assert verdict(it.cycle(), "g").phase is PodGroupPhase.INQUEUE
 
@@ -121,7 +122,7 @@ def test_pods_that_came_before_a_quota_count_once_whichever_quotas_come() -> Non
     for name, namespace in (("q", NS), ("q", "elsewhere"), ("wide", NS)):
         it.view.set_quota(Key(namespace, name), NamespaceQuota(cores(cpu=3 if name == "q" else 9)))
     asks(it, "g", cores(cpu=2))
-    assert verdict(it.cycle(), "g").message.endswith("quota q of namespace team allows 3, of which 2 are taken")
+    assert text(verdict(it.cycle(), "g").message).endswith("quota q of namespace team allows 3, of which 2 are taken")
 
 
 def test_pods_a_group_already_has_are_not_asked_for_twice() -> None:
@@ -135,7 +136,7 @@ def test_every_quota_of_the_namespace_counts_and_none_of_another() -> None:
     it.view.set_quota(Key("elsewhere", "tight"), NamespaceQuota(cores(cpu=0)))
     it.view.set_quota(Key(NS, "tight"), NamespaceQuota(cores(cpu=1)))
     asks(it, "g", cores(cpu=2))
-    assert verdict(it.cycle(), "g").message.startswith("waiting: needs 2 cpu, and quota tight of namespace team")
+    assert text(verdict(it.cycle(), "g").message).startswith("waiting: needs 2 cpu, and quota tight of namespace team")
     it.view.remove_quota(Key(NS, "tight"))
     assert verdict(it.cycle(), "g").phase is PodGroupPhase.INQUEUE
 

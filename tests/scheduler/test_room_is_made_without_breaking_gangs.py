@@ -9,6 +9,7 @@ import pytest
 
 from kit.planner_board import Board, binds, cores, evicted, key, said, shrunk
 from shoal.kube.objects import Key
+from shoal.scheduler.messages import text
 from shoal.scheduler.planner.gang_types import PodGroupPhase
 from shoal.scheduler.planner.snapshot_types import Pod, PodState
 
@@ -28,7 +29,7 @@ def test_11_just_enough_surplus_of_the_borrower_goes_and_the_whole_gang_starts()
     board = lent(minimum=10)
     made = board.cycle()
     assert evicted(made) == ["old-12", "old-13", "old-14", "old-15"]
-    assert made.evictions[0].message == (
+    assert text(made.evictions[0].message) == (
         "evicted: old gives way, its queue holds more than it deserves, and room is needed for new in queue b"
     )
     assert said(made, "new") == "waiting: its place is being freed; it starts when 4 pods have left"
@@ -69,7 +70,7 @@ def test_an_elastic_job_shrinks_before_anybody_is_evicted() -> None:
     board.view.set_group(replace(group, elastic=True))
     made = board.cycle()
     assert (evicted(made), shrunk(made)) == ([], ["old-12", "old-13", "old-14", "old-15"])
-    assert made.shrinks[0].message == (
+    assert text(made.shrinks[0].message) == (
         "shrunk by 4: old gives way, its queue holds more than it deserves, and room is needed for new in queue b"
     )
 
@@ -159,7 +160,7 @@ def test_nobody_else_takes_the_room_while_the_victims_leave() -> None:
 def test_a_guest_leaves_the_kept_node_when_its_owner_can_start() -> None:
     board = Board()
     board.node("n", cpu=2)
-    board.running("guest", 1, ["n"], cpu=1, guest=True, created=0.0)
+    board.running("guest", 1, ["n"], cpu=1, preemptible_guest=True, created=0.0)
     board.group("head", 1, cpu=2, created=0.0)
     made = board.cycle(later=1800)
     assert made.reservations == ((key("head"), ("n",)),)

@@ -12,6 +12,7 @@ from kit.cluster_churn import retold
 from kit.planner_board import GPU, HOST, NS, RACK, Board, cores, evicted, key
 from shoal.kube.objects import Key
 from shoal.kube.selectors import parse_labels
+from shoal.scheduler.messages import text
 from shoal.scheduler.planner.cache import ClusterView
 from shoal.scheduler.planner.gang_types import PodGroup, PodGroupPhase, TopologyConstraint
 from shoal.scheduler.planner.plan_types import Plan
@@ -80,7 +81,7 @@ def test_a_domain_without_nodes_is_not_the_largest_hole() -> None:
     board.node("n", cpu=1, labels={RACK: "r"})
     board.running("full", 1, ["n"])
     board.group("g", 2, closeness=TopologyConstraint(hard=True))
-    message = agreed(board).groups[-1].message
+    message = text(agreed(board).groups[-1].message)
     assert message.startswith("waiting: needs 2 cpu in one rack, the largest free hole is 0 in rack r")
 
 

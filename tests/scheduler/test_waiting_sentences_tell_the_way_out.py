@@ -118,7 +118,7 @@ def test_a_group_that_had_its_time_in_the_queue_is_told_what_keeps_it() -> None:
     sent_back(board, cpu=3)
     keeps = (
         "waiting: needs 2 pods at once, 1 would fit, 1 missing: needs 6 cpu, 4 of 4 are free, the most on one node is "
-        "4 on node n; even with nobody else there it would not fit, so make it smaller or add nodes"
+        "4 on node n; even without other pods it would not fit, so make it smaller or add nodes"
     )
     had = "it had its time in the queue without one pod finding a place, and stays out of it for"
     assert said(board.cycle(), "g") == f"{keeps}; {had} 60 seconds"

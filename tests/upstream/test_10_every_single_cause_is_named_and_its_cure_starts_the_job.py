@@ -371,7 +371,7 @@ async def budget(it: Scheduled) -> None:
     await job(it, group={"priorityClassName": "high"}, priorityClassName="high")
 
 
-NO_FIT = "even with nobody else there it would not fit, so make it smaller or add nodes"
+NO_FIT = "even without other pods it would not fit, so make it smaller or add nodes"
 NO_NODE = "a smaller one would find no node either, so"
 CAUSES: dict[str, Cause] = {
     "cpu": Cause(
@@ -511,7 +511,7 @@ CAUSES: dict[str, Cause] = {
     ),
     "groups before it": Cause(
         cluster_full_of_groups,
-        "needs 2 cpu; the cluster lets in 4 at once, and groups before it already ask for 3",
+        "needs 2 cpu; the cluster admits 4 at once, and groups before it already ask for 3",
         before_is_deleted,
         "wait until one of them ends, or add a node",
         {"overcommit": 1.0},
@@ -585,7 +585,7 @@ async def message(it: Scheduled) -> str:
     """The sentence about the group, or about its pod where there is no group."""
     if any(name_of(group) == "job" for group in (await it.cluster.list(POD_GROUP, NS)).items):
         return (await it.told("job"))[2]
-    return (await it.pod_told("job-0"))[2].removeprefix("waiting: ")
+    return (await it.pod_told("job-0"))[2]
 
 
 async def started(it: Scheduled) -> bool:

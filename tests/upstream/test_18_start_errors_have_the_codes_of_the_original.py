@@ -24,7 +24,7 @@ MANIFEST = framework(role())
     ],
 )
 def test_18_a_start_error_has_its_code(reason: str, exit_code: int, message: str, code: int):
-    job = DIALECT.read(MANIFEST, settings())
+    job = DIALECT.to_job(MANIFEST, settings())
     statuses = [ended(code=exit_code, reason=reason, message=message)]
     pod = DIALECT.observe_pod(stamped(pod_of(MANIFEST, "worker", 0), **failed(containerStatuses=statuses)), MANIFEST)
     assert job is not None

@@ -1,7 +1,7 @@
 """Data-parallel training on Paddle 3: every worker has a share of the data, gradients are averaged after each step.
 
-Who the workers are is read from what Volcano's svc and env plugins give each pod. The workers talk through gloo, which
-needs no GPU. All of them begin with the same weights and end with the same weights, whatever their number.
+Volcano's svc and env plugins provide the addresses and the index of each worker. The workers communicate through gloo,
+which needs no GPU. They start with equal weights and end with equal weights, whatever their number.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def main() -> None:
 
 
 def average(model: paddle.nn.Layer) -> None:
-    """What DataParallel does, said in four lines."""
+    """DataParallel in four lines."""
     for parameter in model.parameters():
         dist.all_reduce(parameter.grad)
         parameter.grad.set_value(parameter.grad / len(HOSTS))

@@ -226,7 +226,7 @@ def _error_response(error: Exception, request: Request) -> BytesResponse:
     if isinstance(error, ApiError):
         return responses.error_response(error)
     log.error("%s %s failed", request.method, request.path, exc_info=error)
-    message = "Internal error occurred: the server ran into something it does not handle; its log says what"
+    message = "Internal error occurred: the server met an error it does not handle; its log has the details"
     return responses.error_response(ApiError(500, "InternalError", message))
 
 

@@ -43,7 +43,7 @@ class Authenticator:
 
     def __init__(self, admin_token: str | None, read_token: ReadToken = lambda _: None) -> None:
         if admin_token == "":
-            raise ValueError("an empty token would let everybody in; pass a long random one")
+            raise ValueError("an empty token would authenticate every client; pass a long random one")
         self._expected = None if admin_token is None else admin_token.encode()
         self._read_token = read_token
 

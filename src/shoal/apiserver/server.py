@@ -170,7 +170,7 @@ def check_address(host: str, *, encrypted: bool) -> None:
     if encrypted or is_loopback(host):
         return
     raise ServerListenError(
-        f"{host} can be reached from other machines, and without TLS everybody on the way could read the token. "
+        f"{host} can be reached from other machines, and without TLS the token could be read on the way. "
         "Listen on 127.0.0.1, or give --tls-cert and --tls-key. A certificate for trying things out: "
         "openssl req -x509 -newkey rsa:2048 -nodes -days 365 -keyout key.pem -out cert.pem "
         f'-subj /CN=shoal -addext "subjectAltName=IP:{host if _is_address(host) else "ADDRESS"}"'

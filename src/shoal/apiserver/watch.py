@@ -14,7 +14,7 @@ from shoal.apiserver import object_responses, responses, table_conversion
 from shoal.apiserver.negotiation import ResponseForm
 from shoal.apiserver.query import Query
 from shoal.apiserver.responses import StreamResponse, encode
-from shoal.cluster.client import EventType
+from shoal.cluster.client import WatchEventType
 from shoal.cluster.types import RawEvent
 from shoal.cluster.watch import Watch
 from shoal.kube.errors import ApiError
@@ -61,7 +61,7 @@ async def _converted(
 
 def _line(event: RawEvent, kind: Kind, form: ResponseForm, params: Query, now: datetime, *, first: bool) -> bytes:
     obj: Obj = event.object()
-    if form.shape == "Table" and event.type is EventType.BOOKMARK:
+    if form.shape == "Table" and event.type is WatchEventType.BOOKMARK:
         shaped = table_conversion.table(
             kind, [], form=form, include="None", meta=obj["metadata"], now=now, headers=False
         )

@@ -67,7 +67,7 @@ def cluster_options(command: Command) -> Command:
 
     options = (
         click.option("-n", "--namespace", default="", metavar="NAME", help="Namespace.  [default: the context's]"),
-        kubeconfig_options("Another cluster.  [default: KUBECONFIG, the running one in --data, ~/.kube/config]"),
+        kubeconfig_options("Path to the kubeconfig.  [default: KUBECONFIG, the cluster in --data, ~/.kube/config]"),
         data_option,
     )  # fmt: skip
     made: Command = decorated(wrapped, options)
@@ -214,10 +214,17 @@ def format_api_error(refused: Any) -> str:
     """A refusal with every mistake on a line of its own."""
     causes = [str(cause) for cause in refused.causes]
     if refused.code >= 500:
-        return f"the API server is unwell: {format_error(refused.message)} Try again; its own log says more."
-    if refused.code == 403 and " cannot " in refused.message:
+        return f"the API server failed: {format_error(refused.message)} Try again; its log has the details."
+    if refused.code == 403 and " cannot " in refused.message:  # what Kubernetes answers where a role is missing
         return f"{format_error(refused.message)} Ask for a role that allows it."
     if len(causes) < 2:
         return format_error(refused.message) if refused.code == 401 else str(refused.message)
-    head = str(refused.message).partition(" is invalid: ")[0]
+    head = _object_of(refused) if refused.reason == "Invalid" else refused.message
     return f"{head} has {len(causes)} mistakes:\n" + "\n".join(f"  {cause}" for cause in causes)
+
+
+def _object_of(refused: Any) -> str:
+    """`Framework.frameworkcontroller.microsoft.com "train"`, as messages of Kubernetes name what they refuse."""
+    about = refused.details or {}
+    kind = ".".join(part for part in (about.get("kind"), about.get("group")) if part)
+    return f'{kind} "{about.get("name") or ""}"'

@@ -5,7 +5,6 @@ Made from the job state, the pods and the Events; what is next is what the engin
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -17,8 +16,9 @@ from shoal.cli.last_failure import FailedAttempt
 from shoal.cli.policy_summary import describe_completion, describe_reactions
 from shoal.cli.reasons import last_message_lines, why_ended, why_idle
 from shoal.cli.task_table import observed_pods, task_lines
+from shoal.dialects.capabilities import CompletionProgress, Gangs, OwnedObjects, RunOwner
 from shoal.dialects.children import observe_children, open_gates
-from shoal.dialects.dialect import CompletionProgress, StateUnreadable
+from shoal.dialects.dialect import StateUnreadable
 from shoal.dialects.gang_backends.delegate import unsupported_features
 from shoal.engine import JobState, Observed, ObservedRunOwner
 from shoal.engine.advance import advance
@@ -26,9 +26,6 @@ from shoal.kube import times
 from shoal.kube.messages import MESSAGE, decoded
 from shoal.kube.objects import Obj, annotations_of, name_of
 
-# A group is named after its job and the job's uid. Events of what it evicted may outlive it by a long time, so its name
-# is matched by the text that schedulers write about groups alone; volumes and claims have uids in their names too.
-_UID_OF_GROUP = re.compile(r"-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?=(?:-\d+)?(?: gives way,| in queue ))")
 _WRITE = "write some into its spec"
 # Reasons of Events whose fact another line states: the headline, or the Event about what the action did.
 _STATED_ELSEWHERE = frozenset({"Running", "Succeeded", "Failed", "Stopped", "ExecuteAction"})
@@ -123,7 +120,7 @@ def _duration(state: JobState) -> str:
 
 def resume_hint(found: FoundJob) -> str:
     """What becomes of a job that is held, and how."""
-    name, end = found.name, "delete" if found.dialect.stop_holds else "stop"
+    name, end = found.name, "delete" if found.stop_keeps_work else "stop"
     return f"`shoal start {name}` resumes it, what has succeeded is not run again; `shoal {end} {name}` ends it"
 
 
@@ -131,7 +128,7 @@ def last_message(state: JobState) -> str:
     """The last output of the task that made the job fail; empty if it left no message."""
     is_over = state.is_ended or state.is_held
     message = last_message_lines(state, state.run.outcome) if is_over and state.run.outcome is not None else []
-    return _section("The last it said", message)
+    return _section("Last output", message)
 
 
 def _lines_of_failure(failure: FailedAttempt | None) -> str:
@@ -166,7 +163,7 @@ def _line_of(event: Obj) -> Line | None:
         return None
     count = event.get("count") or 1
     repeats = f" ({count} times)" if count > 1 else ""
-    text = _UID_OF_GROUP.sub("", event.get("message") or "").rstrip(".")
+    text = (event.get("message") or "").rstrip(".")
     return Line(times.parse(when), f"{text}{repeats}.", decoded(annotations_of(event).get(MESSAGE) or ""))
 
 
@@ -201,7 +198,7 @@ def _next(found: FoundJob, state: JobState, context: DescribeContext) -> Iterato
     if state.is_held:
         yield f"It is held: {resume_hint(found)}."
         return
-    step = advance(job, found.dialect.restore(found.manifest), _observed(found, context), context.now)
+    step = advance(job, found.dialect.load_state(found.manifest), _observed(found, context), context.now)
     yield from dict.fromkeys(
         gate_status.message.rstrip(".") + "." for gate_status in step.gate_statuses if gate_status.message
     )
@@ -231,31 +228,32 @@ def _day(moment: datetime) -> str:
 
 
 def _observed(found: FoundJob, context: DescribeContext) -> Observed:
-    dialect, manifest, owned_objects = found.dialect, found.manifest, found.dialect.owned_objects
+    dialect, manifest = found.dialect, found.manifest
+    owned, owner = dialect.capability(OwnedObjects), dialect.capability(RunOwner)
     pods = tuple(
         observed_pod for pod in context.pods if (observed_pod := dialect.observe_pod(pod, manifest)) is not None
     )
     run_owner: ObservedRunOwner | None = None
-    if context.run_owner is not None and dialect.run_owner is not None:
-        run_owner = dialect.run_owner(context.run_owner, manifest)
-    if owned_objects is None:
+    if context.run_owner is not None and owner is not None:
+        run_owner = owner.observe(context.run_owner, manifest)
+    if owned is None:
         return Observed(pods=pods, run_owner=run_owner, nonce=name_of(manifest))
-    groups, children = observe_children(owned_objects, context.owned_objects, manifest)
+    groups, children = observe_children(owned, dialect.capability(Gangs), context.owned_objects, manifest)
     there = {(obj.get("kind"), name_of(obj)) for obj in context.owned_objects}
-    gates = open_gates(owned_objects.required_objects(manifest), lambda kind, name: (kind.kind, name) in there)
+    gates = open_gates(owned.required_objects(manifest), lambda kind, name: (kind.kind, name) in there)
     return Observed(pods=pods, run_owner=run_owner, groups=groups, owned_objects=children, open_gates=gates)
 
 
 def _why_groups_wait(found: FoundJob, context: DescribeContext) -> Iterator[str]:
     """The reason each group waits, as its scheduler reports it."""
-    owned_objects = found.dialect.owned_objects
-    if owned_objects is None:
+    owned, gangs = found.dialect.capability(OwnedObjects), found.dialect.capability(Gangs)
+    if owned is None or gangs is None:
         return
-    groups = (obj for obj in context.owned_objects if obj.get("kind") == owned_objects.group.kind)
+    groups = (obj for obj in context.owned_objects if obj.get("kind") == gangs.group.kind)
     for group in groups:
-        if owned_objects.observe_child(group, found.manifest) is None:
+        if owned.observe_child(group, found.manifest) is None:
             continue
-        if why := owned_objects.pending_reason(group):
-            yield f"{owned_objects.group.kind} {name_of(group)} waits: {why}."
+        if why := gangs.pending_reason(group):
+            yield f"{gangs.group.kind} {name_of(group)} waits: {why}."
         if unsaid := unsupported_features(group):
-            yield f"Whoever places its pods cannot be told {unsaid}."
+            yield f"Its scheduler does not support {unsaid}."

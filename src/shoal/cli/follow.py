@@ -21,7 +21,8 @@ from shoal.cli.wait_for import MAX_FAILURES, NOT_ALLOWED
 from shoal.cluster.client import Cluster, LogOptions, OutcomeUnknown
 from shoal.cluster.clock import Clock, SystemClock
 from shoal.cluster.informer import INITIAL_BACKOFF_SECONDS, MAX_BACKOFF_SECONDS, Change, Informer
-from shoal.dialects.dialect import OwnedObjects, StateUnreadable
+from shoal.dialects.capabilities import Gangs, OwnedObjects
+from shoal.dialects.dialect import StateUnreadable
 from shoal.engine import GroupRef, OwnedObjectRef, TaskRef
 from shoal.engine.policies import ExternalGate, Gate
 from shoal.kube.errors import ApiError
@@ -203,8 +204,8 @@ class Follower:
 
     async def _watch_groups(self, like: FoundJob) -> None:
         """The groups of the jobs of one kind in one namespace; who may not see them does without."""
-        owned = like.dialect.owned_objects
-        if owned is None:
+        owned, gangs = like.dialect.capability(OwnedObjects), like.dialect.capability(Gangs)
+        if owned is None or gangs is None:
             return
 
         def changed(change: Change) -> None:
@@ -213,13 +214,13 @@ class Follower:
                 known = owned.observe_child(group or change.old or {}, job.manifest)
                 if known is None:
                     continue
-                fit = fit_of_group(group, _roles_before(owned, job.manifest, known[0])) if group is not None else None
+                fit = fit_of_group(group, _roles_before(gangs, job.manifest, known[0])) if group is not None else None
                 self._on_fit(job, f"group {change.key.name}", fit)
                 if group is not None:
-                    self._on_gang(job, owned.pending_reason(group))
+                    self._on_gang(job, gangs.pending_reason(group))
 
         informer = Informer(
-            self._cluster, owned.group, like.namespace, on_change=changed, fatal_codes=(*NOT_ALLOWED, 404)
+            self._cluster, gangs.group, like.namespace, on_change=changed, fatal_codes=(*NOT_ALLOWED, 404)
         )
         with suppress(ApiError):
             await informer.run()
@@ -381,17 +382,17 @@ def _gates(found: FoundJob) -> tuple[Gate, ...]:
     return found.job.policies.gates if found.job is not None else ()
 
 
-def _roles_before(owned: OwnedObjects, manifest: Obj, group: GroupRef | OwnedObjectRef) -> frozenset[str]:
+def _roles_before(gangs: Gangs, manifest: Obj, group: GroupRef | OwnedObjectRef) -> frozenset[str]:
     """The roles of the gangs before this one: gangs are reported in the order in which they start."""
-    if owned.gangs is None or not isinstance(group, GroupRef):
+    if not isinstance(group, GroupRef):
         return frozenset()
-    gangs = takewhile(lambda each: each[0] != group.key, owned.gangs(manifest).items())
-    return frozenset(part.role for _, gang in gangs for part in gang.roles)
+    before = takewhile(lambda each: each[0] != group.key, gangs.specs(manifest).items())
+    return frozenset(part.role for _, gang in before for part in gang.roles)
 
 
 def task_of(job: FoundJob, pod: Obj) -> TaskRef | None:
     """The task whose pod this is, if it is one of the job's."""
-    owner = job.dialect.owner(pod)
+    owner = job.dialect.owner_of(pod)
     if owner is None or owner.uid != uid_of(job.manifest):
         return None
     body = job.dialect.observe_pod(pod, job.manifest)
@@ -400,8 +401,8 @@ def task_of(job: FoundJob, pod: Obj) -> TaskRef | None:
 
 def head_of(job: FoundJob, ref: TaskRef, pod: Obj) -> str:
     """The prefix of a pod's lines: its task, or what distinguishes it from others where its number does not."""
-    called = job.dialect.display_name
-    return (called(pod, job.manifest) if called is not None else "") or str(ref)
+    names = job.names
+    return (names.of(pod, job.manifest) if names is not None else "") or str(ref)
 
 
 def restarts_of(pod: Obj, container: str) -> int:

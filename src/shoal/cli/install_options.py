@@ -23,10 +23,11 @@ def installation_options(command: Command) -> Command:
             help=DIALECTS_HELP,
         ),
         click.option(
-            "-n", "--namespace", default="shoal-system", show_default=True, metavar="NAME", help="The operator's own."
+            "-n", "--namespace", default="shoal-system", show_default=True, metavar="NAME",
+            help="Namespace of the operator.",
         ),
-        click.option("--name", default="", metavar="NAME", help="Of this installation."),
-        kubeconfig_options("The cluster.  [default: KUBECONFIG or ~/.kube/config]"),
+        click.option("--name", default="", metavar="NAME", help="Name of the installation."),
+        kubeconfig_options("Path to the kubeconfig.  [default: KUBECONFIG or ~/.kube/config]"),
     )  # fmt: skip
     made: Command = decorated(command, options)
     return made

@@ -8,6 +8,7 @@ import click
 
 from shoal.cli.job_lookup import FoundJob
 from shoal.cluster.client import Cluster, DeleteOptions, DeletionPropagation, PatchType, Preconditions
+from shoal.dialects.capabilities import Commands, Scaling, Suspension
 from shoal.engine import Intent
 from shoal.kube.errors import ApiError
 from shoal.kube.objects import Obj, key_of, uid_of
@@ -24,10 +25,11 @@ async def change(cluster: Cluster, job: FoundJob, operations: list[Obj]) -> Foun
 
 async def scale(cluster: Cluster, job: FoundJob, sizes: Mapping[str, int]) -> bool:
     """Whether the job had another size before."""
-    if job.dialect.scale_patch is None:
+    scaling = job.dialect.capability(Scaling)
+    if scaling is None:
         raise click.ClickException(f"{job} cannot be scaled: its language has no word for it.")
     try:
-        operations = job.dialect.scale_patch(job.manifest, sizes)
+        operations = scaling.patch(job.manifest, sizes)
     except LookupError as unknown:
         raise click.ClickException(f"{job}: {unknown.args[0]}.") from None
     return bool(operations) and _generation_changed(job, await change(cluster, job, operations))
@@ -35,7 +37,7 @@ async def scale(cluster: Cluster, job: FoundJob, sizes: Mapping[str, int]) -> bo
 
 def why_unstoppable(job: FoundJob) -> str | None:
     """Why a job cannot be stopped and stay; None where it can."""
-    if job.dialect.stop_patch is not None or job.dialect.commands is not None:
+    if job.dialect.capability(Suspension) is not None or job.dialect.capability(Commands) is not None:
         return None
     sizes = " ".join(f"{role.name}=0" for role in job.state.roles)
     return (
@@ -47,13 +49,13 @@ def why_unstoppable(job: FoundJob) -> str | None:
 async def stop(cluster: Cluster, job: FoundJob) -> bool:
     """Stop the job by its own API; a language without a stop has only the deletion.
     Returns whether it was not requested before."""
-    if job.dialect.stop_patch is not None:
-        return _generation_changed(job, await change(cluster, job, job.dialect.stop_patch(job.manifest)))
-    if job.dialect.commands is not None:
-        wanted = job.dialect.commands.stop(job.manifest)
-        if job.state.run.intent is Intent.END or await _has_command(cluster, job, wanted):
+    if (suspension := job.dialect.capability(Suspension)) is not None:
+        return _generation_changed(job, await change(cluster, job, suspension.stop_patch(job.manifest)))
+    if (commands := job.dialect.capability(Commands)) is not None:
+        wanted = commands.stop(job.manifest)
+        if job.state.run.intent is Intent.END or await _has_command(cluster, job, commands, wanted):
             return False
-        await _create_command(cluster, job, wanted)
+        await cluster.create(commands.kind, wanted, job.namespace)
         return True
     await delete(cluster, job, DeletionPropagation.FOREGROUND)
     return True
@@ -61,14 +63,15 @@ async def stop(cluster: Cluster, job: FoundJob) -> bool:
 
 async def start(cluster: Cluster, job: FoundJob) -> bool:
     """Whether it was not started before."""
-    if job.dialect.commands is not None:
+    if (commands := job.dialect.capability(Commands)) is not None:
         if not job.state.is_held:
             return False
-        await _create_command(cluster, job, job.dialect.commands.start(job.manifest))
+        await cluster.create(commands.kind, commands.start(job.manifest), job.namespace)
         return True
-    if job.dialect.start_patch is None:
+    suspension = job.dialect.capability(Suspension)
+    if suspension is None:
         raise click.ClickException(f"{job} needs no start: its language starts jobs when they are submitted.")
-    return _generation_changed(job, await change(cluster, job, job.dialect.start_patch(job.manifest)))
+    return _generation_changed(job, await change(cluster, job, suspension.start_patch(job.manifest)))
 
 
 async def is_resuming(cluster: Cluster, job: FoundJob) -> bool:
@@ -77,11 +80,11 @@ async def is_resuming(cluster: Cluster, job: FoundJob) -> bool:
     The job state records a command before the command is deleted, so it is read last. Without the right to read
     commands there is only the job state.
     """
-    commands = job.dialect.commands
+    commands = job.dialect.capability(Commands)
     if commands is None:
         return False
     try:
-        if await _has_command(cluster, job, commands.start(job.manifest), commands.stop(job.manifest)):
+        if await _has_command(cluster, job, commands, commands.start(job.manifest), commands.stop(job.manifest)):
             return True
     except ApiError as refused:
         if refused.code not in (403, 404):
@@ -95,15 +98,8 @@ async def is_resuming(cluster: Cluster, job: FoundJob) -> bool:
     return uid_of(now) != uid_of(job.manifest) or not FoundJob(now, job.dialect).state.is_held
 
 
-async def _create_command(cluster: Cluster, job: FoundJob, order: Obj) -> None:
-    assert job.dialect.commands is not None
-    await cluster.create(job.dialect.commands.kind, order, job.namespace)
-
-
-async def _has_command(cluster: Cluster, job: FoundJob, *wanted: Obj) -> bool:
+async def _has_command(cluster: Cluster, job: FoundJob, commands: Commands, *wanted: Obj) -> bool:
     """Whether an order to the same effect as one of these waits for the job's operator."""
-    commands = job.dialect.commands
-    assert commands is not None
     words = {commands.read(each, job.manifest).action for each in wanted}
     given = (await cluster.list(commands.kind, job.namespace)).items
     meant = [commands.read(each, job.manifest) for each in given if commands.target(each) == key_of(job.manifest)]

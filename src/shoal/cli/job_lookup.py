@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     from shoal.cluster.client import Cluster
-    from shoal.dialects.dialect import CompletionProgress, Dialect
+    from shoal.dialects.capabilities import CompletionProgress, DisplayNames
+    from shoal.dialects.dialect import Dialect
     from shoal.engine import Job, JobState
     from shoal.kube.objects import Obj
 
@@ -40,8 +41,10 @@ class FoundJob:
     @property
     def state(self) -> JobState:
         """Raises LedgerUnreadable if another program wrote the status."""
-        read = self.dialect.status_state or self.dialect.restore
-        return read(self.manifest)
+        from shoal.dialects.capabilities import Progress
+
+        progress = self.dialect.capability(Progress)
+        return progress.status_state(self.manifest) if progress is not None else self.dialect.load_state(self.manifest)
 
     @property
     def job(self) -> Job | None:
@@ -49,7 +52,7 @@ class FoundJob:
         from shoal.dialects.dialect import ManifestInvalid
 
         try:
-            return self.dialect.read(self.manifest, self.dialect.settings(None))
+            return self.dialect.to_job(self.manifest, self.dialect.settings(None))
         except ManifestInvalid:
             return None
 
@@ -59,7 +62,7 @@ class FoundJob:
         from shoal.dialects.dialect import ManifestInvalid
 
         try:
-            is_ours = self.dialect.read(self.manifest, self.dialect.settings(None)) is not None
+            is_ours = self.dialect.to_job(self.manifest, self.dialect.settings(None)) is not None
         except ManifestInvalid:
             return ""
         return "" if is_ours else str(self.manifest["spec"]["managedBy"])
@@ -73,7 +76,25 @@ class FoundJob:
     @property
     def counts(self) -> CompletionProgress | None:
         """How far a job is that wants a number of successes; None of all others. Raises like `state`."""
-        return self.dialect.completion_progress(self.manifest) if self.dialect.completion_progress is not None else None
+        from shoal.dialects.capabilities import Progress
+
+        progress = self.dialect.capability(Progress)
+        return progress.completion(self.manifest) if progress is not None else None
+
+    @property
+    def names(self) -> DisplayNames | None:
+        """How its pods are called where role and index are not what people know them by."""
+        from shoal.dialects.capabilities import DisplayNames
+
+        return self.dialect.capability(DisplayNames)
+
+    @property
+    def stop_keeps_work(self) -> bool:
+        """Whether a stopped job can be started again where it was."""
+        from shoal.dialects.capabilities import Suspension
+
+        suspension = self.dialect.capability(Suspension)
+        return suspension is not None and suspension.keeps_work
 
     def __str__(self) -> str:
         return f"{self.dialect.kind.kind} {self.name}"

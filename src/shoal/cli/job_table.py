@@ -7,7 +7,8 @@ from datetime import datetime
 from typing import Any
 
 from shoal.cli.job_lookup import FoundJob
-from shoal.dialects.dialect import CompletionProgress, StateUnreadable
+from shoal.dialects.capabilities import CompletionProgress
+from shoal.dialects.dialect import StateUnreadable
 from shoal.engine import Intent, JobState, Outcome, Stage, TaskState
 from shoal.kube import times
 from shoal.kube.objects import Obj, without_managed_fields
@@ -28,7 +29,7 @@ STYLES = {
     "failed": "bold red",
     "waiting": "dim",
     "ending": "yellow",
-    "cut off": "dim",
+    "stopped": "dim",
     "dropped": "dim",
 }
 
@@ -71,7 +72,7 @@ def task_status(task: TaskState, state: JobState) -> str:
     outcome = task.outcome
     if outcome is None or outcome.is_ok:
         return "succeeded"
-    return "cut off" if outcome.final and state.run.intent is not None else "failed"
+    return "stopped" if outcome.final and state.run.intent is not None else "failed"
 
 
 def job_status(state: JobState) -> str:
@@ -122,7 +123,7 @@ def _status_columns(state: JobState, counts: CompletionProgress | None) -> list[
     """STATE TASKS RUN RETRIES CODE."""
     views = tasks_of(state)
     up = sum(view.status == "running" for view in views)
-    over = sum(view.status in ("succeeded", "failed", "cut off") for view in views)
+    over = sum(view.status in ("succeeded", "failed", "stopped") for view in views)
     outcome = state.run.outcome
     plain = f"{over}/{len(views)} over" if state.is_ended else f"{up}/{len(views)} running"
     return [

@@ -76,8 +76,8 @@ def _of_pods(job: FoundJob, pods: list[Obj]) -> Iterator[_Failure]:
         body = job.dialect.observe_pod(pod, job.manifest)
         if body is None or not body.owned:
             continue
-        called = job.dialect.display_name
-        name = called(pod, job.manifest) if called is not None else str(TaskRef(body.role, body.index or 0))
+        names = job.names
+        name = names.of(pod, job.manifest) if names is not None else str(TaskRef(body.role, body.index or 0))
         for each in (pod.get("status") or {}).get("containerStatuses") or ():
             for state, is_previous in ((each.get("state"), False), (each.get("lastState"), True)):
                 ended = (state or {}).get("terminated") or {}

@@ -8,13 +8,22 @@ from shoal.cli.job_lookup import FoundJob
 from shoal.cli.manifest_files import Manifest
 from shoal.cli.reasons import why_idle, why_not_started
 from shoal.dialects import dialect_of
+from shoal.dialects.dialect import warnings_of
 from shoal.engine import JobState
 from shoal.kube.errors import Cause
 from shoal.kube.kinds import JOB, Kind
 from shoal.kube.objects import Obj
-from shoal.kube.schema_errors import SchemaMismatch, UnknownField, closest_match, find_mismatches, find_unknown_fields
+from shoal.kube.schema_errors import (
+    FieldWarning,
+    SchemaMismatch,
+    UnknownField,
+    closest_match,
+    find_mismatches,
+    find_unknown_fields,
+)
 from shoal.kube.schemas import schema_of
 
+_TASK_ROLES = "spec.taskRoles"  # of a Framework
 _FLOW_GROUP = "flow.volcano.sh"
 _NO_FLOWS = (
     "; Shoal does not run JobFlows: make the Jobs of the flow tasks of one Job with `dependsOn`, or submit each Job "
@@ -34,7 +43,7 @@ def undecodable(kind: Kind, obj: Obj) -> list[SchemaMismatch]:
 def lint_warnings(manifest: Manifest, kind: Kind) -> list[str]:
     """Unknown fields, as UnknownField, and the warnings of the job's language."""
     dialect = dialect_of(manifest.api_version, manifest.kind)
-    own = dialect.warn(manifest.obj, None) if dialect is not None else []
+    own = warnings_of(dialect, manifest.obj, None) if dialect is not None else []
     return [*find_unknown_fields(schema_of(kind), manifest.obj), *own]
 
 
@@ -46,10 +55,10 @@ def idle_warnings(manifest: Manifest, *, is_submitted: bool = False) -> list[str
     if dialect is None or undecodable(dialect.kind, manifest.obj):
         return []
     obj = _named(manifest.obj)
-    if dialect.admit(obj) or any(own.startswith("spec.taskRoles: ") for own in dialect.warn(obj, None)):
+    if dialect.validate(obj) or _is_about(_TASK_ROLES, warnings_of(dialect, obj, None)):
         return []
     if dialect.kind == JOB and obj["spec"].get("completions") == 0:
-        return ["spec.completions: 0: the Job succeeds without a pod"]
+        return [FieldWarning("spec.completions", "0: the Job succeeds without a pod")]
     found = FoundJob(obj, dialect)
     if is_submitted and found.job is not None and why_not_started(found.job):
         return []
@@ -72,8 +81,12 @@ def unknown_fields(found: Iterable[str]) -> list[UnknownField]:
 
 def drop_reported(causes: Iterable[Cause], more: Iterable[str]) -> list[str]:
     """Remarks, without those about a mistake that is reported already."""
-    reported = tuple(f"{cause.field}: " for cause in causes if cause.field)
-    return [warning for warning in more if not warning.startswith(reported)]
+    reported = {cause.field for cause in causes if cause.field}
+    return [warning for warning in more if not (isinstance(warning, FieldWarning) and warning.field in reported)]
+
+
+def _is_about(field: str, warnings: Iterable[str]) -> bool:
+    return any(isinstance(warning, FieldWarning) and warning.field == field for warning in warnings)
 
 
 def kind_hint(manifest: Manifest, kinds: Iterable[Kind]) -> str:

@@ -16,33 +16,33 @@ HANDLES_INTERRUPTS = object()  # given to a command that is to clean up after Ct
 
 # Name of the command -> one line for the overview. The module of the same name holds the function `command`.
 COMMANDS = {
-    "run": "Run jobs on a throw-away cluster and wait for them.",
+    "run": "Run jobs on a temporary cluster and wait for them.",
     "submit": "Submit jobs to a cluster.",
-    "get": "List jobs, whatever language they are written in.",
-    "describe": "Tell the story of a job: what happened, when, why, and what is next.",
+    "get": "List jobs of every job language.",
+    "describe": "Show what happened to a job, when and why, and what happens next.",
     "logs": "Print the logs of a job's tasks.",
     "events": "List Events, the latest last.",
-    "top": "Show the processor time and memory that the tasks of jobs use now.",
-    "scale": "Change the number of tasks of a role.",
-    "stop": "Stop a job; the object stays.",
+    "top": "Show the CPU and memory usage of the tasks of jobs.",
+    "scale": "Set a new number of tasks for a role.",
+    "stop": "Stop a job and keep its object.",
     "start": "Start a job that waits for its start.",
     "delete": "Delete jobs.",
-    "wait": "Wait until a job has ended, runs, or is gone.",
+    "wait": "Wait until a job has completed, runs, or is deleted.",
     "validate": "Check manifests without a cluster.",
-    "crds": "Print the definitions of job languages.",
+    "crds": "Print the CustomResourceDefinitions of the job languages.",
     "up": "Start a cluster on this machine.",
-    "down": "Stop a cluster; what it stores stays.",
-    "status": "Show what runs where.",
+    "down": "Stop a cluster and keep its data.",
+    "status": "Show the nodes and pods of a cluster on this machine.",
     "kubeconfig": "Print the kubeconfig of a cluster.",
-    "doctor": "Say what works on this machine and what that costs.",
-    "node": "Join a Kubernetes cluster as a node whose pods are processes.",
-    "install": "Put the operator on a Kubernetes cluster, or upgrade it.",
-    "uninstall": "Take the operator off a cluster; kinds and jobs stay.",
-    "operator": "Serve jobs on a Kubernetes cluster.",
-    "scheduler": "Place pods on a Kubernetes cluster, gangs whole or not at all.",
-    "barrier": "Wait until every task of a Framework has an address.",
-    "muster": "Wait until the servers and trainers of a Paddle job are there, then start this one.",
-    "completion": "Print the tab completion for your shell.",
+    "doctor": "Check which features work on this machine, and what they cost.",
+    "node": "Join a Kubernetes cluster as a node that runs pods as processes.",
+    "install": "Install the operator on a Kubernetes cluster, or upgrade it.",
+    "uninstall": "Remove the operator from a cluster; jobs stay.",
+    "operator": "Reconcile jobs on a Kubernetes cluster.",
+    "scheduler": "Schedule pods on a Kubernetes cluster, gangs whole or not at all.",
+    "barrier": "Wait until every task of a Framework has a pod IP.",
+    "muster": "Wait for the servers and trainers of a Paddle job, then start this one.",
+    "completion": "Print shell completion code.",
 }
 
 
@@ -101,6 +101,6 @@ def _suggestion(word: str, known: Sequence[str]) -> str:
 def shoal() -> None:
     """Run elastic distributed training jobs from the job files you already have.
 
-    On this machine `shoal up` starts a small cluster that speaks the Kubernetes API and runs pods as processes;
-    kubectl and every Kubernetes client work with it.
+    `shoal up` starts a small cluster on this machine that serves the Kubernetes API and runs pods as processes;
+    kubectl and every other Kubernetes client work with it.
     """

@@ -47,8 +47,8 @@ files_argument = click.argument(
 )
 set_option = click.option(
     "--set", "changes", multiple=True, metavar="PATH=VALUE",
-    help="Change a field before it is sent: --set spec.taskRoles[worker].taskNumber=2. Steps in [] are an index or "
-    "the name of a list's member; VALUE is YAML.",
+    help="Override a field of the job: --set spec.taskRoles[worker].taskNumber=2. In [] is the index or the name of a "
+    "list item; VALUE is YAML.",
 )  # fmt: skip
 
 
@@ -114,7 +114,7 @@ def _documents(text: bytes, where: str) -> Iterable[Manifest | UnreadableFile]:
             yield UnreadableFile(f"{place}{begins} is not YAML: {problem}")
             continue
         if body.duplicates:
-            yield UnreadableFile(f"{place}: {', '.join(body.duplicates)} stands twice; only one can be meant.")
+            yield UnreadableFile(f"{place}: {', '.join(body.duplicates)} occurs twice; remove one.")
         elif body.value is not None:  # else comments alone
             yield from _objects(body.value, place)
 

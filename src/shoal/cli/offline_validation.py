@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import click
@@ -18,6 +18,7 @@ from shoal.cli.manifest_files import Manifest
 from shoal.cluster.apimachinery import MEMORY, Machinery
 from shoal.cluster.types import WriteOptions
 from shoal.dialects import dialect_of, dialects
+from shoal.dialects.capabilities import PodPreview
 from shoal.dialects.dialect import definitions_of
 from shoal.kube import names
 from shoal.kube.errors import ApiError, Cause
@@ -35,14 +36,18 @@ from shoal.scheduler.api.hypernodes import hypernode_definition
 class ValidationResult:
     mistakes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    fields: tuple[str, ...] = field(default=(), compare=False)  # that the mistakes are about
 
     def with_warnings(self, warnings: Iterable[str]) -> ValidationResult:
         return replace(self, warnings=(*self.warnings, *warnings))
 
     def with_more(self, causes: Iterable[Cause]) -> ValidationResult:
         """Add the causes that only the cluster can find; one without a field repeats those that have one."""
-        known = tuple(mistake.partition(": ")[0] for mistake in self.mistakes)
-        more = [str(cause) for cause in causes if not known or (cause.field and not is_at_or_below(cause.field, known))]
+        more = [
+            str(cause)
+            for cause in causes
+            if not self.mistakes or (cause.field and not is_at_or_below(cause.field, self.fields))
+        ]
         return replace(self, mistakes=(*self.mistakes, *more))
 
 
@@ -72,7 +77,7 @@ def validate(machinery: Machinery, manifest: Manifest) -> ValidationResult:
     kinds = list(machinery.kinds())
     kind = next((k for k in kinds if (k.api_version, k.kind) == (manifest.api_version, manifest.kind)), None)
     if kind is None:
-        unknown = f"apiVersion, kind: nobody here knows a {manifest.kind} in {manifest.api_version}"
+        unknown = f"apiVersion, kind: the kind {manifest.kind} in {manifest.api_version} is unknown"
         return ValidationResult((unknown + kind_hint(manifest, kinds),))
     wrong = undecodable(kind, manifest.obj)
     places = [path_of("", misfit.steps) for misfit in wrong]
@@ -88,7 +93,8 @@ def validate(machinery: Machinery, manifest: Manifest) -> ValidationResult:
     warnings = [note for note in notes if note not in strict]
     if not causes:
         warnings += idle_warnings(rest)
-    return ValidationResult((*(str(cause) for cause in causes), *strict), tuple(warnings))
+    fields = (*(cause.field for cause in causes if cause.field), *(unknown.field for unknown in strict))
+    return ValidationResult((*(str(cause) for cause in causes), *strict), tuple(warnings), fields)
 
 
 def without_command(obj: Any, images: Images, path: str = "") -> Iterator[str]:
@@ -124,11 +130,9 @@ def reject_invalid(manifests: Iterable[Manifest]) -> None:
 def _preview_errors(manifest: Manifest, except_fields: list[str]) -> list[Cause]:
     """What will be rejected once pods of the job are built, as far as it is not reported already."""
     dialect = dialect_of(manifest.api_version, manifest.kind)
-    return (
-        [cause for cause in dialect.preview_pods(manifest.obj) if cause.field not in except_fields]
-        if dialect is not None
-        else []
-    )
+    preview = dialect.capability(PodPreview) if dialect is not None else None
+    errors = preview.errors(manifest.obj) if preview is not None else []
+    return [cause for cause in errors if cause.field not in except_fields]
 
 
 def _dry_run_create(machinery: Machinery, kind: Kind, obj: Obj) -> tuple[list[Cause], list[str]]:

@@ -35,11 +35,11 @@ _EVENT_PHRASES = {
     EventType.ANY: "anything happens to a task{of}",
 }
 _ACTION_PHRASES = {
-    Action.RESTART_TASK: "it begins anew",
-    Action.RESTART_PARTITION: "its partition begins anew",
-    Action.RESTART_ROLE: "all tasks of its role begin anew",
-    Action.RESTART_RUN: "the whole job begins anew",
-    Action.HOLD: "the job is held until somebody resumes it",
+    Action.RESTART_TASK: "it is restarted",
+    Action.RESTART_PARTITION: "its partition is restarted",
+    Action.RESTART_ROLE: "all tasks of its role are restarted",
+    Action.RESTART_RUN: "the whole job is restarted",
+    Action.HOLD: "the job is held until it is resumed",
     Action.COMPLETE: "the job succeeds",
     Action.FAIL: "the job fails",
     Action.TERMINATE: "the job is stopped",
@@ -58,7 +58,7 @@ def describe_reactions(job: Job, state: JobState) -> Iterator[str]:
     for budget in job.policies.budgets if sentences else ():
         if budget.unit is BudgetUnit.ACTIONS and budget.scope is BudgetScope.JOB and budget.permits is not None:
             left = max(budget.permits - state.charged, 0)
-            yield f"It may begin anew {left} more time{'s' * (left != 1)}; one more after that fails it."
+            yield f"{left} restart{'s' * (left != 1)} left; the next failure after that fails the job."
 
 
 def _reactions(reactions: Iterable[Reaction], role: str) -> Iterator[str]:

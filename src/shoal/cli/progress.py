@@ -71,7 +71,7 @@ class Board:
     def job_status(self, found: FoundJob) -> str:
         """One word for the whole job."""
         status = job_status(found.state)
-        return status if found.dialect.display_name is None else self._sticky_status(uid_of(found.manifest), "", status)
+        return status if found.names is None else self._sticky_status(uid_of(found.manifest), "", status)
 
     def why(self, found: FoundJob) -> str:
         """Why a whole job does nothing: it rests, or its gang has no room."""
@@ -88,11 +88,7 @@ class Board:
             for view in views:
                 pod = self.pods.get((uid, view.name), _UNKNOWN_POD)
                 pod = pod if view.pod_uid in (None, pod.pod_uid) else _UNKNOWN_POD
-                status = (
-                    self._sticky_status(uid, view.name, view.status)
-                    if found.dialect.display_name is not None
-                    else view.status
-                )
+                status = self._sticky_status(uid, view.name, view.status) if found.names is not None else view.status
                 shown = replace(view, status=status_with_reason(status, pod.why), node=view.node or pod.node)
                 yield (
                     found,
@@ -186,7 +182,7 @@ class LineDisplay:
         if key not in self._reasons:
             self._reasons.add(key)
             tasks = [view.name for other, view, _, other_why in rows if other is job and other_why == why]
-            who = f"{self._board.name(job)} {', '.join(name for name, _ in group_tasks(tasks))}"
+            who = f"{self._board.name(job)} {', '.join(group_tasks(tasks))}"
             self._print(f"{datetime.now(UTC).astimezone():%H:%M:%S} {who}: waiting: {why}")
 
     def _print_status(self, job: FoundJob, task: str, status: str) -> None:
@@ -318,7 +314,7 @@ class TableDisplay:
             grouped.setdefault(key, []).append(row)
         rows = [(several[0], [view.name for _, view, _, _ in several]) for several in grouped.values()]
         for (job, view, pace, why), names in sorted(rows, key=lambda row: status_rank(row[0][1].status)):
-            together = ", ".join(name for name, _ in group_tasks(names)) if len(names) > 1 else view.name
+            together = ", ".join(group_tasks(names)) if len(names) > 1 else view.name
             yield job, replace(view, name=together), pace, why
 
     def _rows_with_reasons(self) -> Iterator[tuple[FoundJob, TaskView, TrainingProgress, str]]:

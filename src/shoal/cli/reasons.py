@@ -25,7 +25,7 @@ def why_waiting(pod: Obj) -> str:
     """Why a pod does not run, though it should; nothing of one that is merely being made."""
     placed = condition_of(pod, "PodScheduled")
     if placed is not None and placed.get("status") == "False":
-        return str(placed.get("message") or "no node has room for it").removeprefix("waiting: ")
+        return str(placed.get("message") or "no node has room for it")
     status = pod.get("status") or {}
     for each in (*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())):
         waiting = (each.get("state") or {}).get("waiting") or {}
@@ -36,11 +36,10 @@ def why_waiting(pod: Obj) -> str:
 
 def why_name_taken(pod: Obj) -> str:
     """Why a task has no pod of its own: a pod of another owner has the name."""
-    owners = ((dialect.kind.kind, dialect.owner(pod)) for dialect in dialects())
-    owner_name = next((f"{kind} {owner.key.name}" for kind, owner in owners if owner is not None), "somebody else")
-    return (
-        f"there is a pod {name_of(pod)} of {owner_name}; its own comes when that one is gone, or rename one of the two"
-    )
+    owners = ((dialect.kind.kind, dialect.owner_of(pod)) for dialect in dialects())
+    owner_name = next((f"{kind} {owner.key.name}" for kind, owner in owners if owner is not None), "another owner")
+    fact = f"there is a pod {name_of(pod)} of {owner_name}"
+    return f"{fact}; its own follows when that one is gone; or rename one of the two"
 
 
 def why_idle(found: FoundJob, state: JobState) -> str:

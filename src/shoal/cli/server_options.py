@@ -15,7 +15,7 @@ import click
 Command = TypeVar("Command", bound=Callable[..., Any])
 Option = Callable[..., Callable[[Any], Any]]
 
-CLUSTER = "The cluster.  [default: KUBECONFIG, the pod's own, or ~/.kube/config]"
+CLUSTER = "Path to the kubeconfig.  [default: KUBECONFIG, the pod's service account, or ~/.kube/config]"
 
 
 def option_of(prefix: str) -> Option:
@@ -44,11 +44,11 @@ def leader_election_options(option: Option) -> Callable[[Command], Command]:
     def decorate(command: Any) -> Any:
         command = option(
             "--lease-duration", default=15, show_default=True, type=click.IntRange(3, 600), metavar="SECONDS",
-            help="Without a word from the leader for so long, another takes over.",
+            help="Another replica becomes leader when the Lease was not renewed for this long.",
         )(command)  # fmt: skip
         return option(
             "--leader-election/--no-leader-election", default=True, show_default=True,
-            help="Wait until no other replica leads. Without it there must be no other.",
+            help="Wait for the Lease before starting. Disable it only with a single replica.",
         )(command)  # fmt: skip
 
     return decorate
@@ -57,13 +57,13 @@ def leader_election_options(option: Option) -> Callable[[Command], Command]:
 def log_option(option: Option) -> Callable[[Any], Any]:
     return option(
         "--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True,
-        help="Of the log on standard error.",
+        help="Format of the log on standard error.",
     )  # fmt: skip
 
 
 def address_option(option: Option, name: str, default: str, what: str) -> Callable[[Any], Any]:
     """Where a program serves its pages; `option` makes it."""
-    help_text = f"{what}; `off` for none."
+    help_text = f"{what}; `off` disables it."
     made: Callable[[Any], Any] = option(
         name, default=default, show_default=True, callback=_address, metavar="HOST:PORT", help=help_text
     )

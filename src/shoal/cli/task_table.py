@@ -7,6 +7,7 @@ have, below a line with how many of the required successes have been reached.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 from shoal.cli.job_lookup import FoundJob
 from shoal.cli.job_table import format_counts, tasks_of
@@ -24,7 +25,14 @@ _PHASES = {
 }
 _NOT_PLACED = ("preparing", "created", "waiting")
 _URGENT = ("failed", "waiting", "out of reach")
-_Row = tuple[str, list[str]]  # a name and the text about it
+
+
+class TaskRow(NamedTuple):
+    """A line about a task: its name, its status and the whole text, which begins with it."""
+
+    name: str
+    status: str
+    text: str
 
 
 def task_lines(found: FoundJob, state: JobState, pods: list[Obj]) -> Iterator[str]:
@@ -32,31 +40,35 @@ def task_lines(found: FoundJob, state: JobState, pods: list[Obj]) -> Iterator[st
     if (counts := found.counts) is not None:
         yield f"{format_counts(counts)}."
     rows = list(_by_pods(found, sorted(pods, key=_age))) or list(_by_tasks(found, state, pods))
-    lines = [(name, ", ".join(status for status in cells if status)) for name, cells in rows]
-    shown = sorted(group_lines(lines), key=lambda line: status_rank(line[1]))
-    width = max((len(name) for name, _ in shown), default=0)
-    for name, text in shown:
-        yield f"{name.ljust(width)}  {text}"
+    shown = sorted(group_rows(rows), key=lambda row: status_rank(row.status))
+    width = max((len(row.name) for row in shown), default=0)
+    for row in shown:
+        yield f"{row.name.ljust(width)}  {row.text}"
 
 
-def status_rank(text: str) -> int:
+def status_rank(status: str) -> int:
     """The rank of a line about tasks in a table: failed ones, then waiting ones, then all others."""
-    return next((rank for rank, status in enumerate(_URGENT) if text.startswith(status)), len(_URGENT))
+    return _URGENT.index(status) if status in _URGENT else len(_URGENT)
 
 
-def group_lines(lines: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+def group_rows(rows: Iterable[TaskRow]) -> list[TaskRow]:
     """Tasks that wait for the same reason as one line: `worker-0..7`, in the place of the first of them."""
-    task_lines: dict[tuple[str, str], list[str]] = {}
-    for name, text in lines:
-        role, _, index = name.rpartition("-")
-        is_task = bool(role) and index.isdecimal() and text.startswith("waiting,")
-        task_lines.setdefault((role if is_task else name, text), []).append(name)
-    return [(_index_range(names), text) for (_, text), names in task_lines.items()]
+    groups: dict[tuple[str, str], list[TaskRow]] = {}
+    for row in rows:
+        role, _, index = row.name.rpartition("-")
+        has_reason = row.status == "waiting" and row.text != row.status
+        is_task = bool(role) and index.isdecimal() and has_reason
+        groups.setdefault((role if is_task else row.name, row.text), []).append(row)
+    return [group[0]._replace(name=_index_range([row.name for row in group])) for group in groups.values()]
 
 
-def group_tasks(names: Iterable[str]) -> list[tuple[str, str]]:
+def group_tasks(names: Iterable[str]) -> list[str]:
     """Tasks by role, as `format_tasks` lists them."""
-    return group_lines((name, "waiting,") for name in names)
+    by_role: dict[str, list[str]] = {}
+    for name in names:
+        role, _, index = name.rpartition("-")
+        by_role.setdefault(role if role and index.isdecimal() else name, []).append(name)
+    return [_index_range(group) for group in by_role.values()]
 
 
 def _index_range(names: list[str]) -> str:
@@ -79,22 +91,22 @@ def observed_pods(found: FoundJob, pods: list[Obj]) -> Iterator[tuple[Obj, Obser
             yield pod, body
 
 
-def _by_pods(found: FoundJob, pods: list[Obj]) -> Iterator[_Row]:
-    called = found.dialect.display_name
-    if called is None:
+def _by_pods(found: FoundJob, pods: list[Obj]) -> Iterator[TaskRow]:
+    names = found.names
+    if names is None:
         return
     for pod, body in observed_pods(found, pods):
-        name = called(pod, found.manifest)
+        name = names.of(pod, found.manifest)
         if not name or not body.owned:
             continue
         why = "" if body.is_finished else why_waiting(pod)
         plain = "ending" if body.leaving and not body.is_finished else _PHASES[body.phase]
         status = status_with_reason(plain, why)
         code = next((each.code for each in body.containers if each.code), 0) if body.phase is PodPhase.FAILED else 0
-        yield name, [_with_code(status, code), why if status == "waiting" else "", _place(plain, body.node)]
+        yield _row(name, status, code, why if status == "waiting" else "", _place(plain, body.node))
 
 
-def _by_tasks(found: FoundJob, state: JobState, pods: list[Obj]) -> Iterator[_Row]:
+def _by_tasks(found: FoundJob, state: JobState, pods: list[Obj]) -> Iterator[TaskRow]:
     own, whys = dict[str, Obj](), dict[str, str]()
     for pod, body in observed_pods(found, pods):
         name = str(TaskRef(body.role, body.index or 0))
@@ -109,11 +121,12 @@ def _by_tasks(found: FoundJob, state: JobState, pods: list[Obj]) -> Iterator[_Ro
         retried = f"retried {view.retries} times" if view.retries > 1 else "retried once" if view.retries else ""
         node = view.node or (own_pod["spec"].get("nodeName") if own_pod is not None else "") or ""
         reason = why if status == "waiting" else ""
-        yield view.name, [_with_code(status, view.code), retried, reason, _place(view.status, node)]
+        yield _row(view.name, status, view.code, retried, reason, _place(view.status, node))
 
 
-def _with_code(status: str, code: int | None) -> str:
-    return f"{status} (code {code})" if code else status
+def _row(name: str, status: str, code: int | None, *more: str) -> TaskRow:
+    first = f"{status} (code {code})" if code else status
+    return TaskRow(name, status, ", ".join(part for part in (first, *more) if part))
 
 
 def _place(status: str, node: str) -> str:

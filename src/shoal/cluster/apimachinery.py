@@ -28,7 +28,7 @@ from shoal.cluster.garbage_collector import GarbageCollector
 from shoal.cluster.namespace_lifecycle import NamespaceLifecycle
 from shoal.cluster.patch import Patch, Patcher
 from shoal.cluster.pod_subresources import PodSubresources
-from shoal.cluster.registry import ClusterSettings, Core, Resource
+from shoal.cluster.registry import Core, RegistrySettings, Resource
 from shoal.cluster.scale import Scaler
 from shoal.cluster.store import HistoryLimits, Journal, MemoryJournal, SqliteJournal, Store
 from shoal.cluster.types import (
@@ -60,12 +60,12 @@ class Machinery:
         *,
         clock: Clock | None = None,
         rng: random.Random | None = None,
-        settings: ClusterSettings | None = None,
+        settings: RegistrySettings | None = None,
         limits: HistoryLimits | None = None,
     ) -> None:
         self.clock = clock or SystemClock()
         self.store = Store(journal, limits)
-        core = self._core = Core(self.store, self.clock, rng or random.SystemRandom(), settings or ClusterSettings())
+        core = self._core = Core(self.store, self.clock, rng or random.SystemRandom(), settings or RegistrySettings())
         self._writer = Writer(core)
         self._patcher = Patcher(core, self._writer)
         self._scaler = Scaler(core, self._writer)
@@ -85,7 +85,7 @@ class Machinery:
         *,
         clock: Clock | None = None,
         rng: random.Random | None = None,
-        settings: ClusterSettings | None = None,
+        settings: RegistrySettings | None = None,
         limits: HistoryLimits | None = None,
     ) -> Machinery:
         """A file, made where there is none, or ':memory:'. StoreInUse, StoreBroken where it cannot be had."""

@@ -28,7 +28,7 @@ def uid_error_as_conflict(kind: Kind, name: str, error: ApiError) -> ApiError:
     return error
 
 
-class EventType(StrEnum):
+class WatchEventType(StrEnum):
     ADDED = "ADDED"
     MODIFIED = "MODIFIED"
     DELETED = "DELETED"
@@ -56,7 +56,7 @@ class WatchEvent:
     has that at hand.
     """
 
-    type: EventType
+    type: WatchEventType
     object: Obj
     raw: bytes = b""
 
@@ -68,7 +68,7 @@ class WatchEvent:
     def ends_initial_list(self) -> bool:
         """Whether this bookmark means: everything that existed has been sent (streaming list)."""
         annotations = self.object.get("metadata", {}).get("annotations") or {}
-        return self.type is EventType.BOOKMARK and annotations.get("k8s.io/initial-events-end") == "true"
+        return self.type is WatchEventType.BOOKMARK and annotations.get("k8s.io/initial-events-end") == "true"
 
 
 @dataclass(frozen=True, slots=True)

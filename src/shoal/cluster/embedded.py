@@ -22,7 +22,7 @@ from shoal.cluster.client import (
     uid_error_as_conflict,
 )
 from shoal.cluster.clock import Clock
-from shoal.cluster.registry import ClusterSettings
+from shoal.cluster.registry import RegistrySettings
 from shoal.cluster.types import ListOptions, WatchOptions, WriteOptions
 from shoal.kube import kinds
 from shoal.kube.errors import ApiError, bad_request, unavailable
@@ -51,7 +51,7 @@ class EmbeddedCluster:
 
     @classmethod
     async def open(
-        cls, path: str | Path, *, settings: ClusterSettings | None = None, clock: Clock | None = None
+        cls, path: str | Path, *, settings: RegistrySettings | None = None, clock: Clock | None = None
     ) -> EmbeddedCluster:
         """A file, made where there is none, or ':memory:'."""
         return cls(Machinery.open(path, settings=settings, clock=clock))

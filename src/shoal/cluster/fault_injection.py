@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
 
-from shoal.cluster.client import EventType, OutcomeUnknown, WatchEvent
+from shoal.cluster.client import OutcomeUnknown, WatchEvent, WatchEventType
 from shoal.kube.errors import ApiError, unavailable
 from shoal.kube.kinds import Kind
 
@@ -154,7 +154,7 @@ def with_probability(rate: float, rng: random.Random, which: CallMatcher = lambd
 
 def events_with_probability(rate: float, rng: random.Random) -> Callable[[int, WatchEvent], bool]:
     """A share of the changes of a watch, never its bookmarks."""
-    return lambda _, event: event.type is not EventType.BOOKMARK and rng.random() < rate
+    return lambda _, event: event.type is not WatchEventType.BOOKMARK and rng.random() < rate
 
 
 def nth_event(number: int) -> Callable[[int, WatchEvent], bool]:

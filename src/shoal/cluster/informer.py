@@ -15,7 +15,7 @@ import random
 from collections.abc import Callable, Container
 from dataclasses import dataclass
 
-from shoal.cluster.client import Cluster, EventType, OutcomeUnknown, WatchEvent
+from shoal.cluster.client import Cluster, OutcomeUnknown, WatchEvent, WatchEventType
 from shoal.cluster.clock import Clock, SystemClock, sleep
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import Kind
@@ -150,9 +150,9 @@ class Informer:
     def _handle(self, event: WatchEvent) -> None:
         self._failures = 0
         obj = event.object
-        if self._trim and event.type not in (EventType.BOOKMARK, EventType.DELETED):
+        if self._trim and event.type not in (WatchEventType.BOOKMARK, WatchEventType.DELETED):
             obj = self._trim(event)
-        if event.type is EventType.BOOKMARK:
+        if event.type is WatchEventType.BOOKMARK:
             if event.ends_initial_list and self._initial_list is not None:
                 self._replace(self._initial_list)
                 self._initial_list = None
@@ -160,7 +160,7 @@ class Informer:
             self._initial_list[key_of(obj)] = obj
             return  # a list that breaks off half-way must not move the version
         else:
-            self._apply(key_of(obj), None if event.type is EventType.DELETED else obj)
+            self._apply(key_of(obj), None if event.type is WatchEventType.DELETED else obj)
         if self._initial_list is None:
             self._version = event.resource_version
             for version, reached in self._version_waiters:

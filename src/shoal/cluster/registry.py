@@ -68,7 +68,7 @@ class Resource:
 
 
 @dataclass(frozen=True, slots=True)
-class ClusterSettings:
+class RegistrySettings:
     """What can be configured about a cluster."""
 
     service_network: IPv4Network = SERVICE_NETWORK
@@ -78,7 +78,7 @@ class ClusterSettings:
 class Core:
     """State and chance. Every step is made by `put` and `remove`."""
 
-    def __init__(self, store: Store, clock: Clock, rng: random.Random, settings: ClusterSettings) -> None:
+    def __init__(self, store: Store, clock: Clock, rng: random.Random, settings: RegistrySettings) -> None:
         self.store = store
         self.clock = clock
         self.rng = rng

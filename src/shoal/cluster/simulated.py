@@ -17,7 +17,7 @@ from shoal.cluster.client import DeleteOptions, LogOptions, Page, PatchType, Wat
 from shoal.cluster.clock import VirtualClock
 from shoal.cluster.embedded import EmbeddedCluster
 from shoal.cluster.fault_injection import WRITES, Call, Delay, Faults, FaultTiming, ProgramKilled, WatchDisruption
-from shoal.cluster.registry import ClusterSettings
+from shoal.cluster.registry import RegistrySettings
 from shoal.cluster.store import HistoryLimits
 from shoal.cluster.types import ListOptions
 from shoal.kube import kinds
@@ -35,7 +35,7 @@ class SimulatedCluster:
         seed: int = 0,
         *,
         faults: Faults | None = None,
-        settings: ClusterSettings | None = None,
+        settings: RegistrySettings | None = None,
         limits: HistoryLimits | None = None,
         base: EmbeddedCluster | None = None,
         clock: VirtualClock | None = None,

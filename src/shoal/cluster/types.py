@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from shoal.cluster.client import EventType
+from shoal.cluster.client import WatchEventType
 from shoal.kube.kinds import Kind
 from shoal.kube.objects import Key, Obj
 
@@ -113,7 +113,7 @@ class StoredPage:
 class RawEvent:
     """One watch event; shared by every watcher of the same change, so its frame is made once."""
 
-    type: EventType
+    type: WatchEventType
     stored_raw: bytes
     revision: int
     _frame: bytes = field(default=b"", repr=False)

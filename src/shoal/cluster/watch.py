@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from shoal.cluster.client import EventType
+from shoal.cluster.client import WatchEventType
 from shoal.cluster.clock import Clock, Timer
 from shoal.cluster.list_pages import parse_version, too_large_version
 from shoal.cluster.selection import Predicate
@@ -101,7 +101,7 @@ class Watch:
         for stored in self._initial_objects:
             if self._predicate is None or self._predicate(stored):
                 raw = stored.raw if self._convert is None else self._convert(stored.raw)
-                events.append(RawEvent(EventType.ADDED, raw, stored.revision))
+                events.append(RawEvent(WatchEventType.ADDED, raw, stored.revision))
                 size += len(raw)
                 if size >= BATCH_BYTES or len(events) >= BATCH_EVENTS:
                     return events
@@ -189,7 +189,7 @@ class Watch:
         if annotations:
             metadata["annotations"] = annotations
         body = {"kind": self._kind.kind, "apiVersion": self._kind.api_version, "metadata": metadata}
-        return RawEvent(EventType.BOOKMARK, msgspec.json.encode(body), self._last_revision)
+        return RawEvent(WatchEventType.BOOKMARK, msgspec.json.encode(body), self._last_revision)
 
     def _arm_bookmark(self) -> None:
         self._bookmark_timer = self._clock.call_later(BOOKMARK_SECONDS, self._on_bookmark_timer)

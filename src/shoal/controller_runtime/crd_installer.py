@@ -85,7 +85,7 @@ def check_foreign_crd(found: Obj, ours: Obj, status: Obj | None = None) -> CrdSt
     version = next((each for each in found["spec"]["versions"] if each["name"] == our_version["name"]), None)
     if version is None or not version.get("served"):
         raise CrdUnusable(
-            f"the definition {name} in this cluster was made by somebody else and does not serve "
+            f"the definition {name} in this cluster is not Shoal's and does not serve "
             f"{our_version['name']}. Remove it, or take its language out of --dialects"
         )
     has_status = "status" in (version.get("subresources") or {})
@@ -98,7 +98,7 @@ def check_foreign_crd(found: Obj, ours: Obj, status: Obj | None = None) -> CrdSt
 
 
 def _warning(dropped: list[str], *, has_status: bool) -> str:
-    sentences = ["it was made by somebody else and stays as it is"]
+    sentences = ["it is not Shoal's and stays as it is"]
     if not has_status:
         sentences.append("it has no status subresource, so the status is written with the job")
     if dropped:

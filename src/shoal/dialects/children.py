@@ -7,20 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from shoal.dialects.dialect import OwnedObjects, RequiredObject
+from shoal.dialects.capabilities import Gangs, OwnedObjects, RequiredObject
 from shoal.engine import GroupRef, ObservedGroup, ObservedObject, OwnedObjectRef
 from shoal.kube.kinds import Kind
 from shoal.kube.objects import Obj
 
 
 def observe_children(
-    owned: OwnedObjects, objects: Iterable[Obj], manifest: Obj
+    owned: OwnedObjects, gangs: Gangs | None, objects: Iterable[Obj], manifest: Obj
 ) -> tuple[dict[str, ObservedGroup], dict[OwnedObjectRef, ObservedObject]]:
     """The groups by key, and the owned objects; what has no owner or another job as owner is left out."""
     groups: dict[str, ObservedGroup] = {}
     companions: dict[OwnedObjectRef, ObservedObject] = {}
     found = [known for obj in objects if (known := owned.observe_child(obj, manifest)) is not None]
-    for ref, seen in found if owned.select_groups is None else owned.select_groups(found, manifest):
+    for ref, seen in found if gangs is None else gangs.select_groups(found, manifest):
         if isinstance(ref, GroupRef) and isinstance(seen, ObservedGroup):
             groups[ref.key] = seen
         elif isinstance(ref, OwnedObjectRef) and isinstance(seen, ObservedObject):

@@ -5,9 +5,8 @@ Only plugin ssh of Volcano's Job keeps a key of the job in one. A Job that asks 
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from shoal.dialects.dialect import Dialect, DialectSettings, ManifestInvalid
+from shoal.dialects.capabilities import DialectSettings, OwnedObjects, OwnedObjectsWrapper
+from shoal.dialects.dialect import Dialect, DialectWrapper, ManifestInvalid
 from shoal.engine import Job
 from shoal.kube.errors import Cause
 from shoal.kube.kinds import SECRET
@@ -19,24 +18,28 @@ _WHY = "the operator was installed without a right to Secrets: let an administra
 
 
 def needs_secrets(dialect: Dialect) -> bool:
-    return dialect.owned_objects is not None and any(child.kind == SECRET for child in dialect.owned_objects.children)
+    owned = dialect.capability(OwnedObjects)
+    return owned is not None and any(child.kind == SECRET for child in owned.children)
 
 
 def without_secrets(dialect: Dialect) -> Dialect:
     """The language as it is where it needs none."""
-    if dialect.owned_objects is None or not needs_secrets(dialect):
-        return dialect
-    children = tuple(child for child in dialect.owned_objects.children if child.kind != SECRET)
+    owned = dialect.capability(OwnedObjects)
+    return dialect if owned is None or not needs_secrets(dialect) else _SecretlessDialect(dialect, owned)
 
-    def admit(manifest: Obj) -> list[Cause]:
-        return [*dialect.admit(manifest), *_secret_errors(dialect, manifest)]
 
-    def read(manifest: Obj, settings: DialectSettings) -> Job | None:
-        if mistakes := _secret_errors(dialect, manifest):
+class _SecretlessDialect(DialectWrapper):
+    def __init__(self, dialect: Dialect, owned: OwnedObjects) -> None:
+        children = tuple(child for child in owned.children if child.kind != SECRET)
+        super().__init__(dialect, replaced=(OwnedObjects,), added=(OwnedObjectsWrapper(owned, children),))
+
+    def validate(self, new: Obj, old: Obj | None = None) -> list[Cause]:
+        return [*super().validate(new, old), *_secret_errors(self, new)]
+
+    def to_job(self, manifest: Obj, settings: DialectSettings) -> Job | None:
+        if mistakes := _secret_errors(self, manifest):
             raise ManifestInvalid(mistakes)
-        return dialect.read(manifest, settings)
-
-    return replace(dialect, admit=admit, read=read, owned_objects=replace(dialect.owned_objects, children=children))
+        return super().to_job(manifest, settings)
 
 
 def _secret_errors(dialect: Dialect, manifest: Obj) -> list[Cause]:

@@ -119,7 +119,7 @@ def _no_create_when_gate_closed(case: CheckedStep) -> Iterator[str]:
         if not gate_statuses.get(ref.role):
             yield f"{ref} is created behind a shut door"
         if task is None or task.is_done or task.dropped:
-            yield f"{ref} is created and nobody wants it"
+            yield f"{ref} is created and not wanted"
         elif task.attempt.number != write.attempt or write.build_context.run != state.run.number:
             yield f"{ref} is created with another stamp than the ledger has"
 
@@ -261,9 +261,9 @@ def _reclaims_only_surplus(case: CheckedStep) -> Iterator[str]:
         return
     asked = {uid for group in case.observed.groups.values() for uid in group.asked}
     if given - asked:
-        yield f"{sorted(given - asked)} were given back and nobody asked for them"
+        yield f"{sorted(given - asked)} were given back without a request"
     if "GaveBack" not in {each.reason for each in case.step.notifications}:
-        yield "members were given back and nobody said so"
+        yield "members were given back without an Event"
     gates = (gate for gate in case.job.policies.gates if isinstance(gate, GroupGate))
     for plan in (plan for gate in gates for plan in gate.groups if plan.reclaim_limits is not None):
         assert plan.reclaim_limits is not None
@@ -340,14 +340,14 @@ def _changes_have_messages(case: CheckedStep) -> Iterator[str]:
     subjects = {each.subject for each in case.step.notifications}
     job_changed = (before.run.intent, before.run.outcome) != (after.run.intent, after.run.outcome)
     if job_changed and "" not in subjects:
-        yield "the run's intent or outcome changed and nobody said so"
+        yield "the run's intent or outcome changed without an Event"
     if before.charges != after.charges and not subjects:
-        yield "a charge was taken and nobody said so"
+        yield "a charge was taken without an Event"
     for role in after.roles:
         old = before.role(role.name)
         dropped = {task.index for task in role.tasks if task.dropped}
         if old is not None and dropped - {task.index for task in old.tasks if task.dropped} and not subjects:
-            yield f"tasks of {role.name} were dropped and nobody said so"
+            yield f"tasks of {role.name} were dropped without an Event"
 
 
 def _members(case: CheckedStep) -> Iterator[str]:

@@ -49,10 +49,10 @@ CATALOG = Catalog(
         "TaskLost.Evicted": "{task} was evicted in attempt {attempt}: {cause}",
         "TaskRetried": "{task} is tried again as attempt {attempt} ({charged} charged)",
         "TaskRetried.Free": "{task} is tried again as attempt {attempt}, at no cost",
-        "TaskReplaced": "{task} is wanted again and begins anew",
+        "TaskReplaced": "{task} is wanted again and restarts",
         "RetriesExhausted": "{task} is not tried again: no retry is left",
-        "Restarting.Task": "{tasks} begins anew, because {cause}",
-        "Restarting.Tasks": "{tasks} begin anew, because {cause}",
+        "Restarting.Task": "{tasks} restarts, because {cause}",
+        "Restarting.Tasks": "{tasks} restart, because {cause}",
         # causes
         "Cause.Text": "{text}",
         "Cause.Stop": "its user asked to stop it",
@@ -62,9 +62,9 @@ CATALOG = Catalog(
         "Cause.Scheduler": "its scheduler asked for it",
         "Cause.Restarts": "containers restarted {count} times, {permitted} permitted",
         "Cause.Deadline": "it was active longer than its deadline allows",
-        "Cause.OwnerUnseen": "its anchor was created and never seen",
-        "Cause.OwnerLeaving": "somebody is deleting its anchor",
-        "Cause.OwnerGone": "somebody deleted its anchor",
+        "Cause.OwnerUnseen": "its run owner was created and never observed",
+        "Cause.OwnerLeaving": "its run owner is being deleted",
+        "Cause.OwnerGone": "its run owner was deleted",
         "Cause.TaskPending": "{subject} was pending for too long",
         "Cause.TaskFailed": "{subject} failed",
         "Cause.TaskFailedWithCode": "{subject} failed with code {code}",
@@ -76,7 +76,7 @@ CATALOG = Catalog(
         "Cause.StoreLost": "the store of the group was lost",
         "Cause.RoundClosed": "the round was closed",
         "Cause.GroupDone": "the group is done",
-        "Cause.Command": "somebody ordered it",
+        "Cause.Command": "a Command requested it",
     }
 )
 

@@ -149,5 +149,5 @@ def _emit(job: Job, context: PassContext, ref: TaskRef, task: TaskState, outcome
     code, cause = "TaskLost" if outcome.failure_class is FailureClass.LOST else "TaskFailed", outcome.label
     pod = context.pods.get((ref.role, ref.index))
     if outcome is job.policies.pod_end.leaving and pod is not None and pod.disruption:
-        code, cause = f"{code}.Evicted", pod.disruption.removeprefix("evicted: ")
+        code, cause = f"{code}.Evicted", pod.disruption
     context.emit(str(ref), code, warning=True, task=str(ref), attempt=task.attempt.number, cause=stated(cause))

@@ -153,7 +153,7 @@ async def _remove_definition(cluster: DiscoveryCluster, name: str, *, dry_run: b
             return ApplyResult("CustomResourceDefinition", name, "kept", "it was not there")
         raise
     if labels_of(found).get(PART_OF) != "shoal":
-        return ApplyResult("CustomResourceDefinition", name, "left alone", "it was made by somebody else")
+        return ApplyResult("CustomResourceDefinition", name, "left alone", "it is not Shoal's")
     return await _remove(cluster, {**found, "kind": "CustomResourceDefinition"}, dry_run=dry_run)
 
 

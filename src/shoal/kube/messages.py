@@ -1,7 +1,8 @@
 """Messages: a code with parameters. A catalog turns codes into text where the text leaves the process.
 
 A code is the reason of a Kubernetes Event (`TaskFailed`), with a variant where one reason has several texts
-(`TaskFailed.Evicted`). A parameter is a plain value or another message.
+(`TaskFailed.Evicted`). A parameter is a plain value, another message, or a list of them; a text names the separator of
+a list after a colon: `{causes:; }`.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ MESSAGE = "shoal.dev/message"  # on an Event: its message as code and parameters
 _LONGEST = 4096  # letters of that annotation that are read
 
 
-class Message(msgspec.Struct, frozen=True):
+class Message(msgspec.Struct, frozen=True, gc=False):
     """A fact, before it is text."""
 
     code: str
@@ -39,15 +40,30 @@ class Catalog:
         return code in self.texts
 
     def text(self, message: Message) -> str:
-        values = {
-            name: self.text(value) if isinstance(value, Message) else value
-            for name, value in message.parameters.items()
-        }
+        values = {name: self._shown(value) for name, value in message.parameters.items()}
         return self.texts[message.code].format_map(values)
+
+    def _shown(self, value: Any) -> Any:
+        if isinstance(value, Message):
+            return self.text(value)
+        return _Parts(self._shown(part) for part in value) if isinstance(value, list) else value
+
+
+class _Parts(list[Any]):
+    """A list in a text: joined by its format specification."""
+
+    def __format__(self, separator: str) -> str:
+        return (separator or ", ").join(map(str, self))
 
 
 def encoded(message: Message) -> str:
     return msgspec.json.encode(message).decode()
+
+
+def annotation(message: Message) -> dict[str, str]:
+    """For the Event with this message; empty where it is longer than what is read."""
+    text = encoded(message)
+    return {MESSAGE: text} if len(text) <= _LONGEST else {}
 
 
 def decoded(text: str) -> Message | None:
@@ -62,5 +78,10 @@ def decoded(text: str) -> Message | None:
 
 def _message(plain: Mapping[str, Any]) -> Message:
     found = msgspec.convert(plain, Message)
-    parts = {name: _message(part) for name, part in found.parameters.items() if isinstance(part, dict)}
-    return Message(found.code, {**found.parameters, **parts})
+    return Message(found.code, {name: _parameter(value) for name, value in found.parameters.items()})
+
+
+def _parameter(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_parameter(part) for part in value]
+    return _message(value) if isinstance(value, dict) else value

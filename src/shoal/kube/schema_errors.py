@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, Self
 
 from shoal.kube.errors import Cause
 from shoal.kube.objects import Obj
@@ -40,10 +40,22 @@ _BY_TYPE = {
 }
 
 
-class UnknownField(str):
-    """The message about a field that no schema declares: an error under strict validation, else a warning."""
+class FieldWarning(str):
+    """A warning about a field: `spec.tasknumber: there is no such field`."""
 
-    __slots__ = ()
+    field: str
+
+    def __new__(cls, field: str, text: str) -> Self:
+        made = super().__new__(cls, f"{field}: {text}")
+        made.field = field
+        return made
+
+    def __getnewargs__(self) -> tuple[str, str]:  # type: ignore[override]
+        return self.field, self[len(self.field) + 2 :]
+
+
+class UnknownField(FieldWarning):
+    """The message about a field that no schema declares: an error under strict validation, else a warning."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,9 +153,8 @@ def _unknown_fields(schema: Schema, value: Obj, prefix: str) -> Iterator[Unknown
             yield from find_unknown_fields(below, child, path)
         elif not schema.preserve_unknown:
             suggestion = closest_match(name, tuple(schema.fields))
-            yield UnknownField(
-                f"{path}: there is no such field" + (f"; did you mean {suggestion}?" if suggestion else " here")
-            )
+            hint = f"; did you mean {suggestion}?" if suggestion else " here"
+            yield UnknownField(path, f"there is no such field{hint}")
 
 
 def closest_match(name: str, known: Sequence[str]) -> str | None:

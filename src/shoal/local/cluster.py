@@ -29,7 +29,7 @@ from shoal.apiserver.serving_certificate import Certificate, ensure
 from shoal.cluster.apimachinery import Machinery
 from shoal.cluster.clock import SystemClock
 from shoal.cluster.embedded import EmbeddedCluster
-from shoal.cluster.registry import ClusterSettings
+from shoal.cluster.registry import RegistrySettings
 from shoal.cluster.service_account_tokens import TokenSigner
 from shoal.cluster.store.sqlite import StoreBroken
 from shoal.cluster.store.tables import Store
@@ -195,13 +195,13 @@ async def _open_store(data: DataFolder, network: Network) -> AsyncIterator[tuple
     """What the cluster knew, the range of its pods' addresses, '' for the usual one, and that of its Services, which
     the pods' network can reach."""
     with ExitStack() as held:
-        settings, pod_range = ClusterSettings(), ""
+        settings, pod_range = RegistrySettings(), ""
         if network is not Network.ISOLATED:
             is_new = not data.store.exists()
             ranges = held.enter_context(
                 loopback_ranges.reserved_ranges(data.loopback, is_new=is_new, addresses=lambda: _addresses(data.store))
             )
-            settings, pod_range = ClusterSettings(service_network=ranges.services), ranges.pods
+            settings, pod_range = RegistrySettings(service_network=ranges.services), ranges.pods
         try:
             cluster = await EmbeddedCluster.open(data.store, settings=settings)
         except OSError as error:

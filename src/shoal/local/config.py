@@ -192,7 +192,10 @@ def _read_dialects(written: Any, base: Path) -> tuple[dict[str, Any], list[str]]
 
 
 def _warn_idle(dialect: Dialect, settings: Any, path: str) -> None:
-    for key, why in (dialect.idle_settings(settings) if dialect.idle_settings is not None else {}).items():
+    from shoal.dialects.capabilities import OperatorSettings
+
+    found = dialect.capability(OperatorSettings)
+    for key, why in (found.idle(settings) if found is not None else {}).items():
         click.echo(f"Warning: {path}.{key} has no effect: {why}.", err=True)
 
 
@@ -217,4 +220,4 @@ def _read(path: Path) -> tuple[dict[str, Any], list[str]]:
         raise click.ClickException(f"{path} is not YAML: {malformed}") from None
     if not isinstance(body.value, dict | None):
         raise click.ClickException(f"{path} must be a mapping with keys such as `images:` or `nodes:`")
-    return body.value or {}, [f"{key}: stands twice" for key in body.duplicates]
+    return body.value or {}, [f"{key}: occurs twice" for key in body.duplicates]

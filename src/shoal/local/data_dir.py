@@ -48,7 +48,7 @@ data_option = click.option(
     default=default_folder,
     show_default="~/.local/share/shoal/default",
     show_envvar=True,
-    help="The cluster's folder. Each folder is a cluster of its own.",
+    help="Data folder of the cluster. Each folder holds one cluster.",
 )
 
 

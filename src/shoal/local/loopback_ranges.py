@@ -41,8 +41,8 @@ class RecordUnreadable(click.ClickException):
 
     def __init__(self, record: Path) -> None:
         super().__init__(
-            f"{record} does not say which loopback addresses are this cluster's: a number from 0 to {PAIRS - 1}. "
-            f"Remove the file; the cluster then goes by the addresses that its Services and pods have."
+            f"{record} does not name the loopback addresses of this cluster: a number from 0 to {PAIRS - 1}. "
+            f"Remove the file; the cluster then uses the addresses of its Services and pods."
         )
 
 

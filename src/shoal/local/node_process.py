@@ -38,7 +38,7 @@ from shoal.node.images import Images
 from shoal.node.kubelet_api.authorization import CallerAuthorizer, ClientCaWatcher
 from shoal.node.kubelet_api.server import KubeletServer
 from shoal.node.node_object import detect_machine
-from shoal.node.rbac import REQUIRED_PERMISSIONS, Permission, lease_permission, missing_permissions
+from shoal.node.rbac import REQUIRED_PERMISSIONS, NodePermission, lease_permission, missing_permissions
 from shoal.node.sandbox.interface import Network
 from shoal.node.sandbox.sandbox_manager import NetworkUnavailable, SandboxManager
 from shoal.node.service_account_tokens import TokenManager
@@ -172,7 +172,7 @@ async def _sandboxes(data: DataFolder, pids_limit: int | None) -> SandboxManager
     except NetworkUnavailable as refused:
         raise CannotJoin(
             f"{str(refused).partition('. Choose')[0]}. A node of a cluster that runs elsewhere needs them: an API "
-            "server takes no 127.x.y.z address for a Service's pods. `shoal doctor` says what would allow them."
+            "server takes no 127.x.y.z address for a Service's pods. `shoal doctor` shows what would allow them."
         ) from None
 
 
@@ -226,7 +226,7 @@ async def find_name(cluster: Cluster, wanted: str) -> str:
 async def check_rights(cluster: KubernetesCluster, node: str) -> None:
     """All that is missing at once, before anything is registered."""
 
-    async def check_access(verb: str, need: Permission) -> bool:
+    async def check_access(verb: str, need: NodePermission) -> bool:
         return (await cluster.check_access(verb, need.kind, need.namespace, need.name)).is_allowed
 
     if await missing_permissions(check_access, (lease_permission(node),)):

@@ -10,19 +10,19 @@ from collections.abc import Collection, Iterable, Mapping
 
 from shoal.kube.objects import Obj, namespace_of
 from shoal.kube.quantity_format import Amounts, add, amounts, requests_of
-from shoal.node.checkpoint import Outcome
+from shoal.node.checkpoint import PodOutcome
 
 
-def reject_by_namespace(pod: Obj, namespaces: Collection[str]) -> Outcome | None:
+def reject_by_namespace(pod: Obj, namespaces: Collection[str]) -> PodOutcome | None:
     """Of a pod that is not in one of `namespaces`, where any are given."""
     namespace = namespace_of(pod)
     if not namespaces or namespace in namespaces:
         return None
     message = f"Pod was rejected: this node runs pods of {', '.join(sorted(namespaces))} only, not of {namespace}"
-    return Outcome("Failed", "NamespaceNotAllowed", message)
+    return PodOutcome("Failed", "NamespaceNotAllowed", message)
 
 
-def reject_by_resources(pod: Obj, held: Iterable[Amounts], allocatable: Mapping[str, str]) -> Outcome | None:
+def reject_by_resources(pod: Obj, held: Iterable[Amounts], allocatable: Mapping[str, str]) -> PodOutcome | None:
     """Why the pod does not fit beside what others have `held` here, or None where it does."""
     requested = requests_of(pod)
     used = add(*held)
@@ -34,7 +34,7 @@ def reject_by_resources(pod: Obj, held: Iterable[Amounts], allocatable: Mapping[
                 f"Pod was rejected: Node didn't have enough resource: {name}, {numbers}, "
                 f"capacity: {_count(name, capacity.get(name, 0))}"
             )
-            return Outcome("Failed", f"OutOf{name}", message)
+            return PodOutcome("Failed", f"OutOf{name}", message)
     return None
 
 

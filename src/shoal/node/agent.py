@@ -18,7 +18,7 @@ from shoal.kube.objects import Key, Obj, key_of, uid_of
 from shoal.logs import Logger
 from shoal.node import gpus, recovery, volumes
 from shoal.node.admission import reject_by_namespace, reject_by_resources
-from shoal.node.checkpoint import NodeFolder, Outcome, PodRecord, new_record
+from shoal.node.checkpoint import NodeFolder, PodOutcome, PodRecord, new_record
 from shoal.node.config import NodeConfig
 from shoal.node.events import Events
 from shoal.node.heartbeat import Heartbeat
@@ -232,7 +232,7 @@ class Agent:
         devices = gpus.assign(pod, set(self.config.devices or ()) - assigned)
         if devices is None:
             message = f"Pod was rejected: the node's free devices do not suffice for its {gpus.RESOURCE}"
-            record.outcome = Outcome("Failed", "UnexpectedAdmissionError", message)
+            record.outcome = PodOutcome("Failed", "UnexpectedAdmissionError", message)
             return record
         record.gpus = devices
         if not pod["spec"].get("hostNetwork"):
@@ -243,7 +243,7 @@ class Agent:
         try:
             self._last_ip = next_address(self._pod_network, used, self._last_ip)
         except NoAddressLeft as none_left:
-            record.outcome = Outcome("Failed", "OutOfaddresses", f"Pod was rejected: {none_left}")
+            record.outcome = PodOutcome("Failed", "OutOfaddresses", f"Pod was rejected: {none_left}")
             return ""
         return self._last_ip
 

@@ -54,7 +54,7 @@ class Stopping(msgspec.Struct):
     killed: bool = False
 
 
-class Run(msgspec.Struct):
+class ContainerRun(msgspec.Struct):
     """One start of a container. `started_at` None: the start is intended, its result not known yet."""
 
     attempt: int
@@ -79,16 +79,16 @@ class ContainerRecord(msgspec.Struct):
     """A container over all its runs. `attempts` counts the starts that were meant."""
 
     attempts: int = 0
-    run: Run | None = None
-    last: Run | None = None
+    run: ContainerRun | None = None
+    last: ContainerRun | None = None
     backoff_seconds: float = 0.0  # to wait after the end of the current run before the next
 
     @property
     def restarts(self) -> int:
         return max(self.attempts - 1, 0)
 
-    def mark_intended(self, now: float, backoff_seconds: float) -> Run:
-        self.last, self.run = self.run or self.last, Run(attempt=self.attempts, intended_at=now)
+    def mark_intended(self, now: float, backoff_seconds: float) -> ContainerRun:
+        self.last, self.run = self.run or self.last, ContainerRun(attempt=self.attempts, intended_at=now)
         self.attempts += 1
         self.backoff_seconds = backoff_seconds
         return self.run
@@ -118,7 +118,7 @@ class ContainerRecord(msgspec.Struct):
             self.last, self.run = self.run, None
 
 
-class Outcome(msgspec.Struct, frozen=True):
+class PodOutcome(msgspec.Struct, frozen=True):
     """A verdict on the whole pod that no container's end can change: too late, evicted, refused."""
 
     phase: str
@@ -145,7 +145,7 @@ class PodRecord(msgspec.Struct):
     ip: str = ""
     gpus: dict[str, list[int]] = {}  # container -> device indices
     containers: dict[str, ContainerRecord] = {}
-    outcome: Outcome | None = None
+    outcome: PodOutcome | None = None
     sandboxed_at: float = 0.0  # when the sandbox it has now was asked for; 0: none yet
     job: JobReference | None = None
     finished: bool = False  # the sandbox is closed for good and what it held is free again

@@ -19,7 +19,7 @@ from shoal.kube.objects import Obj
 from shoal.log_signals import visible
 from shoal.logs import Logger
 from shoal.node import pod_lifecycle, probe_handlers, recovery
-from shoal.node.checkpoint import PodFolder, PodRecord, Run
+from shoal.node.checkpoint import ContainerRun, PodFolder, PodRecord
 from shoal.node.config import NodeConfig
 from shoal.node.events import Events
 from shoal.node.inotify import FolderWatch
@@ -191,7 +191,7 @@ class ContainerManager:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def _attach(self, name: str, run: Run) -> None:
+    def _attach(self, name: str, run: ContainerRun) -> None:
         self._spawn(self._await_end(name, run))
         container = pod_lifecycle.find_container(self._pod(), name)
         if container is None or run.stopping is not None or not any(container.get(kind) for kind in ProbeKind):
@@ -206,7 +206,7 @@ class ContainerManager:
         self._probers[name] = prober
         prober.start(max(self._config.clock() - (run.started_at or 0.0), 0.0))
 
-    async def _await_end(self, name: str, run: Run) -> None:
+    async def _await_end(self, name: str, run: ContainerRun) -> None:
         assert self.sandbox is not None
         try:
             exited = await self.sandbox.wait(process_id(name, run.attempt))
@@ -224,7 +224,7 @@ class ContainerManager:
         known.mark_ended(recovery.ended_by(exited, message=self._termination_message(name, run, exited)))
         self._save_and_wake()
 
-    async def _run_handler(self, container: Obj, run: Run, handler: Obj, timeout: float) -> ProbeResult:
+    async def _run_handler(self, container: Obj, run: ContainerRun, handler: Obj, timeout: float) -> ProbeResult:
         if self.sandbox is None:
             return ProbeResult(False, "the container is gone")
         return await probe_handlers.run_handler(
@@ -237,7 +237,7 @@ class ContainerManager:
             timeout=timeout,
         )
 
-    def _on_probe_update(self, name: str, run: Run, update: ProbeUpdate) -> None:
+    def _on_probe_update(self, name: str, run: ContainerRun, update: ProbeUpdate) -> None:
         if update.kind is ProbeKind.READINESS:
             run.ready = update.ok
         elif update.kind is ProbeKind.STARTUP and update.ok:
@@ -250,7 +250,7 @@ class ContainerManager:
         message = f"{kind.label} probe failed: {text}"
         self._events.emit(self._pod(), "Unhealthy", message, container=name, warning=True)
 
-    def _start_post_start(self, name: str, run: Run) -> None:
+    def _start_post_start(self, name: str, run: ContainerRun) -> None:
         container = pod_lifecycle.find_container(self._pod(), name) or {}
         hook = (container.get("lifecycle") or {}).get("postStart")
         if hook:
@@ -258,7 +258,7 @@ class ContainerManager:
             self._save_if_possible()
             self._spawn(self._post_start(container, run, hook))
 
-    async def _post_start(self, container: Obj, run: Run, hook: Obj) -> None:
+    async def _post_start(self, container: Obj, run: ContainerRun, hook: Obj) -> None:
         result = await self._run_handler(container, run, hook, HOOK_SECONDS)
         run.hook = "done" if result.ok else "failed"
         if not result.ok and not run.is_over:
@@ -267,7 +267,7 @@ class ContainerManager:
             self.unhealthy[name] = f"Container {name} failed its postStart hook"
         self._save_and_wake()
 
-    async def _pre_stop(self, container: Obj, run: Run) -> None:
+    async def _pre_stop(self, container: Obj, run: ContainerRun) -> None:
         stopping = run.stopping
         assert stopping is not None
         result = await self._run_handler(container, run, container["lifecycle"]["preStop"], HOOK_SECONDS)
@@ -277,7 +277,7 @@ class ContainerManager:
         stopping.hook = "done"
         self._save_and_wake()
 
-    def _termination_message(self, name: str, run: Run, exited: Exited) -> str:
+    def _termination_message(self, name: str, run: ContainerRun, exited: Exited) -> str:
         """What the container left in its termination message, or the end of its log where it asked for that."""
         container = pod_lifecycle.find_container(self._pod(), name) or {}
         text = _read_head(self._folder.message_file(name, run.attempt), MAX_MESSAGE_BYTES)

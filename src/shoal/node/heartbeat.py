@@ -114,7 +114,7 @@ class Heartbeat:
                 raise
             raise NodeRefused(
                 f"the API does not take node {self._config.name}: {refused.message}. "
-                "What a node declares stands in --capacity, --label and --taint, and in `capacity:` of shoal.yaml."
+                "A node's resources are declared in --capacity, --label and --taint, and in `capacity:` of shoal.yaml."
             ) from refused
 
     def _on_node_change(self, change: Change) -> None:

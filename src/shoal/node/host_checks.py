@@ -136,7 +136,7 @@ def _egress(allowed: Mapping[str, Any]) -> Finding:
     return Finding(
         "way out",
         True,
-        f"HTTP and HTTPS by a proxy that pods are told of (http_proxy, https_proxy); "
+        f"HTTP and HTTPS by a proxy in the pods' environment (http_proxy, https_proxy); "
         f"the packet filter cannot be used: {allowed['redirect_detail']}",
         "other protocols do not leave the cluster: pods that need them set hostNetwork: true",
     )
@@ -146,7 +146,7 @@ _LIMITS = (
     (
         cgroups.MEMORY,
         "memory limits",
-        "memory limits are not enforced; a pod the kernel kills for the whole machine's memory is told as OOMKilled",
+        "memory limits are not enforced; a pod killed because the machine is out of memory is reported as OOMKilled",
     ),
     (cgroups.CPU, "cpu limits", "cpu limits are not enforced: a pod may use every processor of the machine"),
     (

@@ -52,7 +52,7 @@ class ImageEntry(BaseModel):
         "such as {/workspace: ./trainer}",
     )
     python: str | None = Field(
-        default=None, description="the folder of a virtual environment, whose bin comes first on PATH: ~/venvs/trainer"
+        default=None, description="the folder of a virtual environment, whose bin is first on PATH: ~/venvs/trainer"
     )
     command: list[str] = Field(
         default_factory=list, description="a list of texts, for containers that name no command: [python, main.py]"
@@ -147,7 +147,7 @@ class Images:
 
     def missing_python(self, image: str) -> str:
         return (
-            f'image "{image}" stands for programs in the Python environment {self.python(image)}, which is not there: '
+            f'image "{image}" is mapped to the Python environment {self.python(image)}, which is not there: '
             f"it has no folder bin. Make it, for example with `python3 -m venv {self.python(image)}`, and the "
             f"container starts; or correct `python:` under `images:` in {self.config_file} and "
             f"{self.retry_hint or 'start the cluster again'}"

@@ -22,7 +22,7 @@ import msgspec
 from shoal.kube.objects import Obj
 from shoal.logs import Logger
 from shoal.node import step_metrics
-from shoal.node.checkpoint import ContainerRecord, JobReference, PodFolder, PodRecord, Run
+from shoal.node.checkpoint import ContainerRecord, ContainerRun, JobReference, PodFolder, PodRecord
 
 log = Logger(__name__)
 
@@ -285,7 +285,7 @@ def _files(job: Path, kept: ArchivedLog) -> list[Path]:
     return [job / kept.file, *(path for path in _entries(job) if path.name.startswith(f"{kept.file}."))]
 
 
-def _run(known: ContainerRecord | None, attempt: int) -> Run | None:
+def _run(known: ContainerRecord | None, attempt: int) -> ContainerRun | None:
     return next((run for run in (known.run, known.last) if run and run.attempt == attempt), None) if known else None
 
 

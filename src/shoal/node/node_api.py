@@ -15,7 +15,7 @@ from shoal.kube.errors import ApiError, bad_request, not_found, unavailable
 from shoal.kube.kinds import POD
 from shoal.kube.objects import Obj, name_of, uid_of
 from shoal.node import pod_lifecycle
-from shoal.node.checkpoint import Run
+from shoal.node.checkpoint import ContainerRun
 from shoal.node.config import NodeConfig
 from shoal.node.log_reader import read_log
 from shoal.node.pod_lifecycle import all_containers
@@ -132,7 +132,7 @@ def _container_name(pod: Obj, requested: str) -> str:
     return str(mains[0])
 
 
-def _run_for_logs(worker: PodWorker, name: str, *, previous: bool) -> Run:
+def _run_for_logs(worker: PodWorker, name: str, *, previous: bool) -> ContainerRun:
     known = worker.record.container(name)
     pod = worker.record.name
     if previous:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from shoal.kube.objects import Obj, is_terminating
-from shoal.node.checkpoint import ContainerRecord, Outcome, PodRecord, Run
+from shoal.node.checkpoint import ContainerRecord, ContainerRun, PodOutcome, PodRecord
 
 DEFAULT_GRACE_SECONDS = 30.0
 GRACE_AFTER_HOOK_SECONDS = 2.0
@@ -87,7 +87,7 @@ class Kill:
 class FailPod:
     """The pod as a whole has failed, whatever its containers do."""
 
-    outcome: Outcome
+    outcome: PodOutcome
 
 
 Action = Start | BeginStop | RunPreStop | Terminate | Kill | FailPod
@@ -126,11 +126,11 @@ def deadline_at(pod: Obj, record: PodRecord) -> float | None:
     return None if seconds is None else record.accepted_at + float(seconds)
 
 
-def deadline_passed(pod: Obj, record: PodRecord, now: float) -> Outcome | None:
+def deadline_passed(pod: Obj, record: PodRecord, now: float) -> PodOutcome | None:
     at = deadline_at(pod, record)
     if at is None or now < at or record.outcome is not None or main_containers_are_over(pod, record):
         return None
-    return Outcome("Failed", "DeadlineExceeded", "Pod was active on the node longer than the specified deadline")
+    return PodOutcome("Failed", "DeadlineExceeded", "Pod was active on the node longer than the specified deadline")
 
 
 def spec_grace(pod: Obj) -> float:
@@ -170,7 +170,7 @@ def restart_policy(pod: Obj) -> str:
     return str(pod["spec"].get("restartPolicy") or "Always")
 
 
-def restarts(policy: str, run: Run) -> bool:
+def restarts(policy: str, run: ContainerRun) -> bool:
     """Whether a run that ended is to be followed by another."""
     assert run.ended is not None
     return policy == "Always" or (policy == "OnFailure" and run.ended.exit_code != 0)
@@ -215,7 +215,7 @@ def _has_begun(pod: Obj, record: PodRecord) -> bool:
     return any(run is not None and run.intended_at >= record.sandboxed_at for run in runs)
 
 
-def init_is_done(container: Obj, run: Run | None) -> bool:
+def init_is_done(container: Obj, run: ContainerRun | None) -> bool:
     """A plain init container is done when it succeeded, a sidecar once it has started."""
     if run is None:
         return False
@@ -224,14 +224,14 @@ def init_is_done(container: Obj, run: Run | None) -> bool:
     return run.ended is not None and run.ended.exit_code == 0
 
 
-def has_started(container: Obj, run: Run) -> bool:
+def has_started(container: Obj, run: ContainerRun) -> bool:
     """Running, its postStart hook done, its startup probe passed."""
     if not run.is_running or (_hook(container, "postStart") and run.hook != "done"):
         return False
     return run.passed_startup or not container.get("startupProbe")
 
 
-def is_ready(container: Obj, run: Run | None) -> bool:
+def is_ready(container: Obj, run: ContainerRun | None) -> bool:
     if run is None or not has_started(container, run) or run.stopping is not None:
         return False
     return run.ready or not container.get("readinessProbe")
@@ -291,13 +291,13 @@ def next_backoff(known: ContainerRecord, backoff: BackOff) -> float:
     return backoff.next(known.backoff_seconds, run_seconds(known.run))
 
 
-def run_seconds(run: Run) -> float:
+def run_seconds(run: ContainerRun) -> float:
     if run.started_at is None or run.ended is None:
         return 0.0
     return run.ended.at - run.started_at
 
 
-def _unhealthy(pod: Obj, container: Obj, run: Run, runtime: RuntimeState) -> Decision:
+def _unhealthy(pod: Obj, container: Obj, run: ContainerRun, runtime: RuntimeState) -> Decision:
     why = runtime.unhealthy.get(container["name"])
     if why is None or run.stopping is not None:
         return Decision()
@@ -330,7 +330,7 @@ def _plan_shutdown(pod: Obj, record: PodRecord, grace: float, now: float) -> Dec
     return _plan_stops(pod, record, now)
 
 
-def _shortens(run: Run, grace: float, now: float) -> bool:
+def _shortens(run: ContainerRun, grace: float, now: float) -> bool:
     stopping = run.stopping
     return stopping is None or now + grace < stopping.at + stopping.grace_seconds
 
@@ -346,7 +346,7 @@ def _plan_stops(pod: Obj, record: PodRecord, now: float) -> Decision:
     return Decision(actions, _earliest(step.wake_at for step in steps))
 
 
-def _stop_step(container: Obj, run: Run, now: float) -> Decision:
+def _stop_step(container: Obj, run: ContainerRun, now: float) -> Decision:
     stopping, name = run.stopping, container["name"]
     assert stopping is not None
     if stopping.killed:
@@ -368,12 +368,12 @@ def _hook(container: Obj, which: str) -> Obj | None:
     return hook
 
 
-def _run(record: PodRecord, container: Obj) -> Run | None:
+def _run(record: PodRecord, container: Obj) -> ContainerRun | None:
     known = record.containers.get(container["name"])
     return None if known is None else known.run
 
 
-def _running(record: PodRecord, name: str) -> Run | None:
+def _running(record: PodRecord, name: str) -> ContainerRun | None:
     known = record.containers.get(name)
     return known.run if known is not None and known.run is not None and known.run.is_running else None
 

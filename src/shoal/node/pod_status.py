@@ -13,7 +13,7 @@ from shoal.kube import conditions
 from shoal.kube.objects import Obj, is_terminating
 from shoal.kube.times import rfc3339
 from shoal.node import pod_lifecycle
-from shoal.node.checkpoint import ContainerRecord, PodRecord, Run
+from shoal.node.checkpoint import ContainerRecord, ContainerRun, PodRecord
 from shoal.node.pod_lifecycle import BackOff, RuntimeState
 
 UNKNOWN_EXIT_CODE = 137
@@ -83,14 +83,14 @@ def _container_status(
     return status
 
 
-def _ready(pod: Obj, container: Obj, run: Run | None) -> bool:
+def _ready(pod: Obj, container: Obj, run: ContainerRun | None) -> bool:
     is_init = any(c is container for c in pod_lifecycle.init_containers(pod))
     if is_init and not pod_lifecycle.is_sidecar(container):
         return pod_lifecycle.init_is_done(container, run)
     return pod_lifecycle.is_ready(container, run)
 
 
-def container_id(record: PodRecord, name: str, run: Run) -> str:
+def container_id(record: PodRecord, name: str, run: ContainerRun) -> str:
     return f"shoal://{record.uid}/{name}.{run.attempt}"
 
 
@@ -137,7 +137,7 @@ def _minutes(seconds: float) -> str:
     return f"{int(seconds // 60)}m{seconds % 60:g}s"
 
 
-def _terminated(record: PodRecord, container: Obj, run: Run) -> Obj:
+def _terminated(record: PodRecord, container: Obj, run: ContainerRun) -> Obj:
     ended = run.ended
     assert ended is not None
     state: Obj = {
@@ -202,7 +202,7 @@ def _conditions(pod: Obj, record: PodRecord, phase: str, mains: list[Obj], now: 
     return written
 
 
-def _run(record: PodRecord, container: Obj) -> Run | None:
+def _run(record: PodRecord, container: Obj) -> ContainerRun | None:
     known = record.containers.get(container["name"])
     return None if known is None else known.run
 

@@ -16,7 +16,7 @@ from shoal.kube.objects import Obj, annotations_of, is_terminating, labels_of
 from shoal.kube.quantity_format import requests_of
 from shoal.logs import Logger
 from shoal.node import pod_lifecycle, volumes
-from shoal.node.checkpoint import Outcome, PodFolder, PodRecord
+from shoal.node.checkpoint import PodFolder, PodOutcome, PodRecord
 from shoal.node.config import NodeConfig
 from shoal.node.container_manager import ContainerManager
 from shoal.node.container_spec import CannotStart, SpecContext, make_env_context, process_spec
@@ -38,7 +38,7 @@ from shoal.node.sandbox.interface import Sandbox, SandboxSpec, ShimLost
 from shoal.node.sandbox.shim_client import SandboxFailed
 from shoal.node.service_names import hostname_of, pod_hosts
 from shoal.node.shared_state import NODE_LABEL, OWN_LABEL, SharedState
-from shoal.node.status_manager import StatusPublisher, WriteResult
+from shoal.node.status_manager import PublishResult, StatusPublisher
 from shoal.node.volume_files import has_files
 
 log = Logger(__name__)
@@ -160,10 +160,10 @@ class PodWorker:
             await self._load_references()
         wake_at = await self._advance()
         result = await self._publish_status()
-        if result is WriteResult.GONE:
+        if result is PublishResult.GONE:
             self._maybe_gone = True
             return self._config.clock() + self._publisher.backoff_seconds
-        pause = self._config.clock() + self._publisher.backoff_seconds if result is WriteResult.RETRY else None
+        pause = self._config.clock() + self._publisher.backoff_seconds if result is PublishResult.RETRY else None
         return min((at for at in (wake_at, pause, self._retry_at) if at is not None), default=None)
 
     async def _advance(self) -> float | None:
@@ -228,7 +228,7 @@ class PodWorker:
         run.stopping.killed = killed or run.stopping.killed
         self.container_manager.save()
 
-    def fail_pod(self, outcome: Outcome) -> None:
+    def fail_pod(self, outcome: PodOutcome) -> None:
         self.record.outcome = outcome
         self.container_manager.save()
         self._events.emit(self.pod, outcome.reason, outcome.message, warning=True)
@@ -361,16 +361,16 @@ class PodWorker:
             self._references_stale = True
         status = self.pod.get("status") or {}
         if status.get("phase") in TERMINAL and not self.record.finished and self.record.outcome is None:
-            self.record.outcome = Outcome(status["phase"], status.get("reason") or "", status.get("message") or "")
+            self.record.outcome = PodOutcome(status["phase"], status.get("reason") or "", status.get("message") or "")
             self.container_manager.save()
 
-    async def _publish_status(self) -> WriteResult:
-        result = WriteResult.DONE if self._skip_status else await self._publisher.publish(self._status())
-        if result is not WriteResult.DONE or not (self.record.finished and is_terminating(self.pod)) or self._deleted:
+    async def _publish_status(self) -> PublishResult:
+        result = PublishResult.DONE if self._skip_status else await self._publisher.publish(self._status())
+        if result is not PublishResult.DONE or not (self.record.finished and is_terminating(self.pod)) or self._deleted:
             return result
         await self._archive_logs()  # first: a client that sees the job without the pod finds them
         result = await self._publisher.delete_pod()
-        self._deleted = result is WriteResult.DONE
+        self._deleted = result is PublishResult.DONE
         return result
 
     def _status(self) -> Obj:
@@ -402,13 +402,13 @@ class PodWorker:
 
     async def _confirm_gone(self) -> bool:
         result, pod = await self._publisher.get_pod()
-        if result is WriteResult.RETRY:
+        if result is PublishResult.RETRY:
             self._retry_at = self._config.clock() + self._publisher.backoff_seconds
             return False
         self._maybe_gone = False
         if pod is not None:
             self.update(pod)
-        return result is WriteResult.GONE
+        return result is PublishResult.GONE
 
     async def _archive_logs(self) -> None:
         if not self._logs_archived:

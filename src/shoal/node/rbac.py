@@ -16,7 +16,7 @@ from shoal.node import lease
 from shoal.node.kubelet_api.authorization import CLIENT_CA_CONFIG_MAP
 
 
-class Permission(NamedTuple):
+class NodePermission(NamedTuple):
     kind: Kind
     verbs: tuple[str, ...]
     why: str
@@ -30,25 +30,25 @@ class Permission(NamedTuple):
 
 
 REQUIRED_PERMISSIONS = (
-    Permission(ENDPOINT_SLICE, ("list", "watch"), "for names and addresses"),
-    Permission(
+    NodePermission(ENDPOINT_SLICE, ("list", "watch"), "for names and addresses"),
+    NodePermission(
         CONFIG_MAP, ("list", "watch"), "to verify the client certificates of API servers", *CLIENT_CA_CONFIG_MAP
     ),
 )
 
-CanI = Callable[[str, Permission], Awaitable[bool]]
+CanI = Callable[[str, NodePermission], Awaitable[bool]]
 
 
-def lease_permission(node: str) -> Permission:
+def lease_permission(node: str) -> NodePermission:
     """Of the rights that the Node authorizer gives, the one to recognize it by."""
-    return Permission(LEASE, ("get", "patch"), "to report that the node is alive", lease.NAMESPACE, node)
+    return NodePermission(LEASE, ("get", "patch"), "to report that the node is alive", lease.NAMESPACE, node)
 
 
-async def missing_permissions(can_i: CanI, permissions: tuple[Permission, ...] = REQUIRED_PERMISSIONS) -> list[str]:
+async def missing_permissions(can_i: CanI, permissions: tuple[NodePermission, ...] = REQUIRED_PERMISSIONS) -> list[str]:
     """A line for each need of which a verb is not allowed, with those verbs."""
     checks = [(verb, permission) for permission in permissions for verb in permission.verbs]
     answers = await asyncio.gather(*(can_i(verb, permission) for verb, permission in checks))
-    refused: dict[Permission, list[str]] = {}
+    refused: dict[NodePermission, list[str]] = {}
     for (verb, permission), allowed in zip(checks, answers, strict=True):
         if not allowed:
             refused.setdefault(permission, []).append(verb)

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from shoal.kube.objects import Obj
 from shoal.kube.times import parse
 from shoal.node import pod_lifecycle
-from shoal.node.checkpoint import ContainerRecord, Ended, PodRecord, Run
+from shoal.node.checkpoint import ContainerRecord, ContainerRun, Ended, PodRecord
 from shoal.node.pod_status import UNKNOWN_EXIT_CODE, UNKNOWN_REASON
 from shoal.node.sandbox.interface import Exited, ProcessState
 
@@ -23,7 +23,7 @@ NEVER_RAN = "StartError"
 def ended_by(exited: Exited, *, never_ran: bool = False, message: str = "") -> Ended:
     """A sandbox's account of an end, as the record keeps it."""
     if exited.code is None and exited.signal is None:
-        return unknown_end(exited.at, exited.message or "nobody saw the container end")
+        return unknown_end(exited.at, exited.message or "the end of the container was not observed")
     code = exited.code if exited.code is not None else 128 + (exited.signal or 0)
     reason = "OOMKilled" if exited.oom_killed else NEVER_RAN if never_ran else ""
     return Ended(exited.at, code, exited.signal, reason, exited.message or message)
@@ -46,7 +46,7 @@ def recover_from_sandbox(record: PodRecord, processes: Mapping[str, ProcessState
         known, attempt = record.container(container), int(number)
         if attempt >= known.attempts:
             at = state.started.at if state.started else state.exited.at if state.exited else record.accepted_at
-            known.last, known.run = known.run or known.last, Run(attempt=attempt, intended_at=at)
+            known.last, known.run = known.run or known.last, ContainerRun(attempt=attempt, intended_at=at)
             known.attempts = attempt + 1
         if known.run is None or known.run.attempt != attempt:
             continue
@@ -85,7 +85,7 @@ def recover_from_status(pod: Obj, record: PodRecord, now: float) -> None:
             record.containers[status_entry["name"]] = ContainerRecord(attempts=run.attempt + 1, run=run)
 
 
-def _run_from_status(status_entry: Obj, now: float) -> Run | None:
+def _run_from_status(status_entry: Obj, now: float) -> ContainerRun | None:
     state, attempt = status_entry.get("state") or {}, int(status_entry.get("restartCount") or 0)
     finished = state.get("terminated") or (status_entry.get("lastState") or {}).get("terminated")
     if "running" in state or finished is None:
@@ -93,7 +93,7 @@ def _run_from_status(status_entry: Obj, now: float) -> Run | None:
             return None
         at = _seconds((state.get("running") or {}).get("startedAt"), now)
         lost = unknown_end(now, "the node lost its record of this container; it may have been killed")
-        return Run(attempt=attempt, intended_at=at, started_at=at, ended=lost)
+        return ContainerRun(attempt=attempt, intended_at=at, started_at=at, ended=lost)
     at = _seconds(finished.get("startedAt"), now)
     ended = Ended(
         _seconds(finished.get("finishedAt"), now),
@@ -102,7 +102,7 @@ def _run_from_status(status_entry: Obj, now: float) -> Run | None:
         finished.get("reason") or "",
         finished.get("message") or "",
     )
-    return Run(attempt=attempt, intended_at=at, started_at=at, ended=ended)
+    return ContainerRun(attempt=attempt, intended_at=at, started_at=at, ended=ended)
 
 
 def _seconds(text: str | None, otherwise: float) -> float:

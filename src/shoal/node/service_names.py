@@ -179,7 +179,7 @@ def _lines(service: Obj, directory: Directory, namespace: str) -> Iterator[str]:
     spec = service.get("spec") or {}
     dns_names = list(_dns_names(name_of(service), namespace_of(service), namespace))
     if spec.get("type") == "ExternalName":
-        yield f"# {dns_names[-1]} stands for {spec.get('externalName')}: ask for that name instead"
+        yield f"# {dns_names[-1]} stands for {spec.get('externalName')}: resolve that name instead"
         return
     if spec.get("clusterIP") not in (None, "", "None"):
         yield f"{spec['clusterIP']}\t{' '.join(dns_names)}"

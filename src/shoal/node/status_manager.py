@@ -28,7 +28,7 @@ async def find_bound_pod(cluster: Cluster, key: Key, node: str) -> Obj | None:
     return next(iter((await cluster.list(POD, key.namespace, fields=fields)).items), None)
 
 
-class WriteResult(Enum):
+class PublishResult(Enum):
     DONE = auto()
     GONE = auto()  # there seems to be no such pod any more: look
     RETRY = auto()  # unknown, or not now: retry after `pause`
@@ -75,10 +75,10 @@ class StatusPublisher:
             return 0.0
         return min(INITIAL_BACKOFF_SECONDS * 2.0 ** (self._failures - 1), MAX_BACKOFF_SECONDS)
 
-    async def publish(self, status: Obj) -> WriteResult:
+    async def publish(self, status: Obj) -> PublishResult:
         patch = status_patch(self._published, status)
         if not patch:
-            return WriteResult.DONE
+            return PublishResult.DONE
         try:
             await self._cluster.patch(
                 POD,
@@ -93,9 +93,9 @@ class StatusPublisher:
             return self._classify_error(refused)
         self._failures = 0
         self._published = {**self._published, **status}
-        return WriteResult.DONE
+        return PublishResult.DONE
 
-    async def delete_pod(self) -> WriteResult:
+    async def delete_pod(self) -> PublishResult:
         """The pod's containers have ended: take it out of the API, this very pod and no other."""
         options = DeleteOptions(grace_seconds=0, preconditions=Preconditions(uid=self._uid))
         try:
@@ -103,22 +103,22 @@ class StatusPublisher:
         except (ApiError, OutcomeUnknown, OSError) as refused:
             return self._classify_error(refused)
         self._failures = 0
-        return WriteResult.DONE
+        return PublishResult.DONE
 
-    async def get_pod(self) -> tuple[WriteResult, Obj | None]:
+    async def get_pod(self) -> tuple[PublishResult, Obj | None]:
         """The pod as the API has it now. A list may be old: nothing is torn down on its word alone."""
         try:
             pod = await find_bound_pod(self._cluster, self._key, self._node)
         except (ApiError, OutcomeUnknown, OSError) as refused:
             return self._classify_error(refused), None
-        return (WriteResult.DONE, pod) if pod is not None and uid_of(pod) == self._uid else (WriteResult.GONE, None)
+        return (PublishResult.DONE, pod) if pod is not None and uid_of(pod) == self._uid else (PublishResult.GONE, None)
 
-    def _classify_error(self, refused: Exception) -> WriteResult:
+    def _classify_error(self, refused: Exception) -> PublishResult:
         if isinstance(refused, ApiError) and refused.code == 404:
-            return WriteResult.GONE
+            return PublishResult.GONE
         self._failures += 1
         if isinstance(refused, ApiError) and refused.code == 409:
             # The uid is the only condition these writes carry: most likely it is another pod by now.
-            return WriteResult.GONE
+            return PublishResult.GONE
         log.warning("pod status not written", pod=str(self._key), error=str(refused))
-        return WriteResult.RETRY
+        return PublishResult.RETRY

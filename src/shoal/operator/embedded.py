@@ -2,6 +2,7 @@
 
     reconciler.py       the steps of one pass
     job_cache.py        what this process keeps of a job between passes
+    expectations.py     what was sent to the cluster and is not observed yet
     owned_informers.py  copies of pods and run owners, found by the job they belong to
     write_executor.py   applies the writes that the engine returns
     orphan_adoption.py  orphans that a new job selects

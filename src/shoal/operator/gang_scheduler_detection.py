@@ -37,7 +37,7 @@ _TITLES = {
     "kueue": "Kueue",
     "coscheduling": "the coscheduling plugin",
     "native": "the cluster's own scheduler, which knows PodGroups",
-    "none": "nobody: pods are placed one by one",
+    "none": "none: pods are placed one by one",
 }
 
 
@@ -75,7 +75,7 @@ async def _requested(cluster: DiscoveryCluster, name: str, scheduler: str) -> Ch
             f"gangs cannot go to {_TITLES[name]}: this cluster does not serve {wanted}. "
             f"Install it, or choose another with --gang-scheduler"
         )
-    return ChosenBackend(_backend(name, served, scheduler), f"gangs go to {_TITLES[name]}, as --gang-scheduler says")
+    return ChosenBackend(_backend(name, served, scheduler), f"gangs go to {_TITLES[name]}, because of --gang-scheduler")
 
 
 async def _served(cluster: DiscoveryCluster, name: str) -> str:

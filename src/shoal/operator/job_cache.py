@@ -1,42 +1,25 @@
-"""What this process keeps of a job between passes: more than the informers have, less than a crash may cost.
+"""What this process keeps of its jobs between passes, besides what the informers cache.
 
-It holds the newest version of the manifest (a write's response may be ahead of the watch), the last job state, the
-receipts that the engine has not processed, and backoffs after rejections. All of it can be lost: a restart reads the
-stored job state and observes the cluster.
+Of an active job: the newest manifest and the job state, which may be ahead of the informer, what was sent and is not
+observed yet, Events that wait for the job state to be stored, and backoffs after rejections. Of a finished job: next to
+nothing. All of it can be lost: a restart reads the stored job state and observes the cluster.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import TypeVar
-
-from msgspec.structs import replace
 
 from shoal.cluster.clock import Timer
 from shoal.controller_runtime.workqueue import backoff_seconds
-from shoal.engine import (
-    Create,
-    Created,
-    GateStatus,
-    Gone,
-    Intent,
-    Job,
-    JobState,
-    Notification,
-    RoleState,
-    Stage,
-    Target,
-    TaskRef,
-    TaskState,
-    WriteResult,
-)
+from shoal.engine import Create, GateStatus, Intent, Job, JobState, Notification, Stage, Target, TaskRef, compact_state
+from shoal.engine.policies import Memory
 from shoal.kube.messages import Message
-from shoal.kube.objects import Obj, uid_of
-
-AnyReceipt = TypeVar("AnyReceipt", bound=WriteResult)
+from shoal.kube.objects import Key, Obj, uid_of
+from shoal.operator.expectations import Expectations, with_unobserved_creates
+from shoal.operator.write_executor import WriteResults
 
 
 class CreateBackoff:
@@ -56,15 +39,26 @@ class CreateBackoff:
             return False  # what the first refusal means for the job is about to be decided
         return all(self._refused.get(key, (0, now))[1] <= now for key in _backoff_key(create))
 
-    def refused(self, key: Target | str, now: datetime) -> None:
-        count = self._refused.get(key, (0, now))[0] + 1
-        self._refused[key] = (count, now + timedelta(seconds=backoff_seconds(count, self._chance)))
+    def record(self, results: WriteResults, now: datetime) -> None:
+        """What became of the creates of a pass."""
+        for create in results.made:
+            self._clear(create)
+        for create in results.refused:
+            if not isinstance(create.target, TaskRef) or create.target.role not in results.quota_exceeded:
+                self._grow(create.target, now)
+        for role in results.quota_exceeded:
+            self._grow(role, now)
+        self.barred = {role: first.target for role, first in results.barred.items()} | self.barred
 
-    def made(self, create: Create) -> None:
+    def _clear(self, create: Create) -> None:
         for key in _backoff_key(create):
             self._refused.pop(key, None)
         if isinstance(create.target, TaskRef):
             self.barred.pop(create.target.role, None)
+
+    def _grow(self, key: Target | str, now: datetime) -> None:
+        count = self._refused.get(key, (0, now))[0] + 1
+        self._refused[key] = (count, now + timedelta(seconds=backoff_seconds(count, self._chance)))
 
     def reset(self) -> None:
         """What stood in the way is gone."""
@@ -78,171 +72,151 @@ def _backoff_key(create: Create) -> tuple[Target | str, ...]:
     return (create.target, create.target.role) if isinstance(create.target, TaskRef) else (create.target,)
 
 
-@dataclass(frozen=True, slots=True)
-class FinishedJob:
-    """A job that ended: there may be thousands of them. The next look at it begins like the first of a process,
-    with the stored ledger."""
+@dataclass(slots=True)
+class StoredState:
+    """The stored job state, as far as this process knows it."""
 
-    uid: str
-    reported_phase: str
-    timer: Timer | None  # what it does wait for: to be deleted some day
+    state: JobState  # the last one known to be stored
+    is_unknown: bool = False  # a write has no response, or failed: the job is read again before the next pass
+    unwritten_since: datetime | None = None  # when the state began to differ from the stored one
 
-    def cancel(self) -> None:
-        if self.timer is not None:
-            self.timer.cancel()
+    def includes(self, state: JobState, memory: Memory) -> bool:
+        """Whether there is nothing to write: what a compact job state leaves out may differ."""
+        return state is self.state or compact_state(state, memory) == compact_state(self.state, memory)
+
+
+@dataclass(slots=True)
+class PendingEvents:
+    """Notifications that become Events once the job state they are about is stored."""
+
+    notifications: tuple[Notification, ...] = ()
+    closed_gates: frozenset[tuple[str, str]] = frozenset()  # reasons and topics that have had an Event
+
+    def add(self, notifications: Iterable[Notification]) -> None:
+        self.notifications += tuple(notifications)
+
+    def add_closed_gates(self, gates: Iterable[GateStatus]) -> None:
+        """Gates that closed since the last pass, where users should see them."""
+        closed = {(gate.reason, gate.topic or gate.message): gate.message for gate in gates if gate.reason}
+        fresh, self.closed_gates = closed.keys() - self.closed_gates, frozenset(closed)
+        self.add(
+            Notification("", Message("GateClosed", {"cause": closed[reason, topic]}), warning=True, own_reason=reason)
+            for reason, topic in sorted(fresh)
+        )
+
+    def take(self) -> tuple[Notification, ...]:
+        taken, self.notifications = self.notifications, ()
+        return taken
 
 
 @dataclass(slots=True)
 class JobCacheEntry:
-    """One job, by uid."""
+    """A job that has not ended, or whose end is not complete; by uid."""
 
-    manifest: Obj  # the newest version seen or answered
-    state: JobState  # the last ledger computed
-    stored: JobState  # the last ledger known to be stored
+    manifest: Obj  # the newest version of the job: of the informer or of a response
+    state: JobState  # the job state of the last pass
+    stored: StoredState  # what of it is stored
     backoff: CreateBackoff
-    own_version: str = ""  # the version that our last write made: its watch event is not a change
-    write_pending: bool = False  # a write is under way
-    stale: bool = False  # an event arrived during the write, whose response shows if it is its own
-    write_results: tuple[WriteResult, ...] = ()  # not yet seen by the engine
-    unobserved_creates: tuple[Created, ...] = ()  # processed, and not yet in a stored job state
-    deleted_uids: frozenset[str] = frozenset()  # uids the cluster has no more, while a copy still shows them
-    parsed: tuple[object, Job | None] | None = None  # what the job was read from, and the job
-    state_unreadable: bool = False  # a ledger write failed: look at the stored one before anything else
-    unwritten_since: datetime | None = None  # facts the stored ledger does not show yet
-    pending_messages: tuple[Notification, ...] = ()
-    timer: Timer | None = None
-    reported_phase: str = ""  # the state it is counted under
-    vanished_uids: frozenset[str] = frozenset()  # uids of bodies that have gone since the last pass
-    # those of them the current pass processes; others may vanish during it
-    reported_vanished: frozenset[str] = frozenset()
-    reported_gates: frozenset[tuple[str, str]] = frozenset()  # reasons and topics of shut doors with an Event
+    expectations: Expectations = field(default_factory=Expectations)
+    events: PendingEvents = field(default_factory=PendingEvents)
+    parsed: tuple[object, Job | None] | None = None  # the inputs the manifest was parsed from, and the result
+    timer: Timer | None = None  # when the next pass is due without an event
+    reported_phase: str = ""  # the phase it is counted under in the metrics
 
     @property
     def uid(self) -> str:
         return uid_of(self.manifest)
 
     def observe(self, manifest: Obj) -> None:
-        """A copy arrived; it may be older than what a write answered."""
+        """A version arrived; it may be older than that of a response."""
         if version_of(manifest) >= version_of(self.manifest):
             self.manifest = manifest
 
-    def vanished_pods(self) -> tuple[Gone, ...]:
-        """Bodies that came and went before any pass saw them."""
-        if not self.vanished_uids:
-            return ()
-        made = [
-            (told.target, told.uid)
-            for told in (*self.unobserved_creates, *self.write_results)
-            if isinstance(told, Created)
-        ]
-        for role in self.state.roles:
-            made += [(TaskRef(role.name, t.index), t.uid) for t in role.tasks if t.stage is Stage.REQUESTED and t.uid]
-        return tuple(Gone(target, uid) for target, uid in made if uid in self.vanished_uids)
+    def job(self, parse: Callable[[Obj], Job | None]) -> Job | None:
+        """What the manifest describes, parsed again only when its inputs have changed."""
+        inputs = job_inputs(self.manifest)
+        if self.parsed is None or self.parsed[0] != inputs:
+            self.parsed = (inputs, parse(self.manifest))
+        return self.parsed[1]
 
-    def gate_messages(self, doors: Iterable[GateStatus]) -> tuple[Notification, ...]:
-        """Notifications about gates that closed since the last pass, where users should see them."""
-        shut = {
-            (gate_status.reason, gate_status.topic or gate_status.message): gate_status.message
-            for gate_status in doors
-            if gate_status.reason
-        }
-        fresh, self.reported_gates = shut.keys() - self.reported_gates, frozenset(shut)
-        return tuple(
-            Notification("", Message("GateClosed", {"cause": shut[reason, topic]}), warning=True, own_reason=reason)
-            for reason, topic in sorted(fresh)
-        )
+    def reload(self, manifest: Obj, stored: JobState) -> None:
+        """The stored job state was read after a write without a response: it is the next pass's, and what it does not
+        include is expected still."""
+        self.expectations.lower_expectations(self.state, stored)
+        state = with_unobserved_creates(stored, self.state)
+        self.manifest, self.state, self.stored = manifest, state, StoredState(state)
 
-    def to_finished(self, copy: Obj) -> FinishedJob | None:
-        """What is left to remember of a job that ended; None while there is more than `copy` shows."""
-        facts = (
-            self.write_results,
-            self.unobserved_creates,
-            self.deleted_uids,
-            self.vanished_uids,
-            self.pending_messages,
-            self.reported_gates,
-        )
-        if not self.state.is_ended or any(facts) or self.state_unreadable or self.unwritten_since:
+    def end_pass(self, state: JobState) -> None:
+        """The pass's job state is written, or waits to be."""
+        self.state = state
+        self.expectations.end_pass(is_stored=self.stored.unwritten_since is None)
+
+    def to_finished(self, cached: Obj) -> FinishedJob | None:
+        """What remains to be kept of a job that ended; None while there is more to do or to observe."""
+        is_written = not self.stored.is_unknown and self.stored.unwritten_since is None
+        is_reported = not self.events.notifications and not self.events.closed_gates
+        if not (self.state.is_ended and is_written and is_reported and self.expectations.is_satisfied):
             return None
-        return (
-            FinishedJob(self.uid, self.reported_phase, self.timer)
-            if version_of(copy) >= version_of(self.manifest)
-            else None
-        )
+        if version_of(cached) < version_of(self.manifest):
+            return None
+        return FinishedJob(self.uid, self.reported_phase, self.timer)
 
     def set_timer(self, timer: Timer | None) -> None:
+        self.cancel_timer()
+        self.timer = timer
+
+    def cancel_timer(self) -> None:
         if self.timer is not None:
             self.timer.cancel()
-        self.timer = timer
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedJob:
+    """A job that ended: there may be thousands of them. Its next pass begins with the stored job state, like the first
+    one of a process."""
+
+    uid: str
+    reported_phase: str
+    timer: Timer | None  # a finished job may wait to be deleted
+
+    def cancel_timer(self) -> None:
+        if self.timer is not None:
+            self.timer.cancel()
+
+
+class JobCache:
+    """The jobs of one dialect that have had a pass, by key; each either active or finished."""
+
+    def __init__(self) -> None:
+        self.active: dict[Key, JobCacheEntry] = {}
+        self.finished: dict[Key, FinishedJob] = {}
+
+    def __iter__(self) -> Iterator[JobCacheEntry | FinishedJob]:
+        yield from self.active.values()
+        yield from self.finished.values()
+
+    def remove_former(self, key: Key, current: Obj | None) -> JobCacheEntry | FinishedJob | None:
+        """Remove, and return, a job that was deleted or replaced by the `current` one of its name."""
+        former = self.active.get(key) or self.finished.get(key)
+        if former is None or (current is not None and uid_of(current) == former.uid):
+            return None
+        self.active.pop(key, None)
+        self.finished.pop(key, None)
+        former.cancel_timer()
+        return former
+
+    def release_finished(self, key: Key, cached: Obj | None) -> None:
+        """Keep little of a job that ended, once the informer's version, `cached`, shows all of it."""
+        finished = self.active[key].to_finished(cached) if cached is not None else None
+        if finished is not None:
+            self.finished[key] = finished
+            del self.active[key]
 
 
 def job_inputs(manifest: Obj) -> object:
     """What a job is read from: everything but the status. A change of the spec shows in the generation."""
     meta = manifest["metadata"]
     return meta.get("generation"), meta.get("deletionTimestamp"), meta.get("labels"), meta.get("annotations")
-
-
-def unrecorded_results(
-    write_results: tuple[AnyReceipt, ...], before: JobState, stored: JobState
-) -> tuple[AnyReceipt, ...]:
-    """The receipts for the pods of one job state that the stored one, perhaps a step ahead, does not include yet.
-
-    A compact job state has no attempt numbers; that a pod is settled it always records.
-    """
-    return tuple(
-        told
-        for told in write_results
-        if _is_same_attempt(told.target, before, stored)
-        and not (isinstance(told, Created) and told.uid in stored.settled)
-    )
-
-
-def _is_same_attempt(target: Target, before: JobState, after: JobState) -> bool:
-    """Whether two ledgers speak of the same attempt: what became of one is nothing to the next."""
-    if not isinstance(target, TaskRef):
-        return before.run.number == after.run.number
-    was, now = (state.task(target) for state in (before, after))
-    if was is None or now is None or before.run.number != after.run.number:
-        return False
-    return (was.instance, was.attempt.number) == (now.instance, now.attempt.number)
-
-
-def with_unobserved_creates(stored: JobState, entry: JobState) -> JobState:
-    """A stored job state, plus the pods that this process created and no informer has shown yet.
-    A compact job state cannot distinguish them from pods that vanished."""
-    if stored.run.number != entry.run.number:
-        return stored
-    changed: dict[str, dict[int, TaskState]] = {}
-    unlisted: dict[str, list[TaskState]] = {}
-    for role in entry.roles:
-        for was in role.tasks:
-            task = stored.task(TaskRef(role.name, was.index)) if was.stage is Stage.REQUESTED else was
-            if task is None and not was.instance:
-                unlisted.setdefault(role.name, []).append(was)  # this job state lists no living tasks
-            elif was.uid in stored.settled:
-                continue
-            elif task is not None and task.stage is Stage.WAITING and _is_same_pod(was, task):
-                changed.setdefault(role.name, {})[was.index] = was
-    return _with_unlisted(stored.with_tasks(changed), unlisted)
-
-
-def _is_same_pod(was: TaskState, task: TaskState) -> bool:
-    return (task.had_pod or not was.instance) and was.stage is Stage.REQUESTED and _same_decisions(was, task)
-
-
-def _with_unlisted(state: JobState, unlisted: dict[str, list[TaskState]]) -> JobState:
-    if not unlisted:
-        return state
-    there = {role.name: role for role in state.roles}
-    for name, tasks in unlisted.items():
-        role = there.get(name) or RoleState(name)
-        there[name] = replace(role, tasks=tuple(sorted([*role.tasks, *tasks], key=lambda task: task.index)))
-    return replace(state, roles=tuple(there.values()))
-
-
-def _same_decisions(one: TaskState, other: TaskState) -> bool:
-    """A stored ledger may be ahead of ours by a write whose answer got lost: then it holds."""
-    return (one.charged, one.dropped, one.not_before) == (other.charged, other.dropped, other.not_before)
 
 
 def version_of(obj: Obj) -> int:

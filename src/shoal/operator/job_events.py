@@ -17,12 +17,12 @@ import msgspec
 from shoal.cluster.client import OutcomeUnknown
 from shoal.cluster.event_recorder import NORMAL, WARNING, EventRecorder, object_reference
 from shoal.controller_runtime.metrics import Metrics
-from shoal.dialects.dialect import Snapshot
+from shoal.dialects.capabilities import Snapshot
 from shoal.engine import Notification
 from shoal.engine.state import format_tasks
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import EVENT
-from shoal.kube.messages import MESSAGE, Message, encoded
+from shoal.kube.messages import Message, annotation
 from shoal.kube.objects import Obj
 from shoal.operator.messages import CATALOG
 from shoal.operator.write_executor import WriteResults
@@ -78,7 +78,7 @@ class EventEmitter:
         self._metrics.count_write(EVENT, "create")
         try:
             await self._recorder.record(
-                about, severity, notification.reason, CATALOG.text(message), annotations={MESSAGE: encoded(message)}
+                about, severity, notification.reason, CATALOG.text(message), annotations=annotation(message)
             )
         except (ApiError, OutcomeUnknown, OSError):
             return  # the status has it too

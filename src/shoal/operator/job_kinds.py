@@ -9,7 +9,8 @@ from dataclasses import replace
 
 from shoal.controller_runtime.crd_installer import CrdUnusable, DiscoveryCluster, apply_crd
 from shoal.controller_runtime.labels import with_install_labels
-from shoal.dialects.dialect import Dialect, definitions_of
+from shoal.dialects.capabilities import StatusSchema
+from shoal.dialects.dialect import Dialect, DialectWrapper, definitions_of
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import Kind
 from shoal.kube.objects import Obj, name_of
@@ -50,14 +51,15 @@ async def _ensure_beside(cluster: DiscoveryCluster, dialect: Dialect, definition
 
 def status_model_of(dialect: Dialect, definition: Obj) -> Obj | None:
     """What jobs of the language keep in their status, if that is their definition and does not say it."""
-    is_its_own = name_of(definition) == dialect.kind.resource
-    return dialect.status_model() if is_its_own and dialect.status_model is not None else None
+    schema = dialect.capability(StatusSchema) if name_of(definition) == dialect.kind.resource else None
+    return schema.schema() if schema is not None else None
 
 
 def without_status(dialect: Dialect) -> Dialect:
     """For definitions whose status is a field like any other."""
-    kind = replace(dialect.kind, subresources=dialect.kind.subresources - {"status"})
-    return replace(dialect, kind=kind)
+    plain = DialectWrapper(dialect)
+    plain.kind = replace(dialect.kind, subresources=dialect.kind.subresources - {"status"})
+    return plain
 
 
 async def _as_discovered(cluster: DiscoveryCluster, dialect: Dialect, refused: ApiError) -> Dialect:

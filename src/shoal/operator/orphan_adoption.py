@@ -7,7 +7,7 @@ still there, so that is the one thing to wait for.
 from __future__ import annotations
 
 from shoal.cluster.client import Cluster, PatchType
-from shoal.dialects.dialect import Dialect
+from shoal.dialects.capabilities import Adoption
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import POD
 from shoal.kube.objects import Obj, key_of, namespace_of
@@ -15,14 +15,14 @@ from shoal.kube.owners import is_controlled_by
 from shoal.operator.job_cache import version_of
 
 
-async def adopt_orphans(cluster: Cluster, dialect: Dialect, manifest: Obj) -> int | None:
+async def adopt_orphans(cluster: Cluster, adoption: Adoption, manifest: Obj) -> int | None:
     """The version at which all of them are the job's; None where there were none."""
-    labels = dialect.orphans(manifest) if dialect.orphans is not None else ""
-    if not labels or dialect.adopt_patch is None:
+    labels = adoption.orphans(manifest)
+    if not labels:
         return None
     taken: list[int] = []
     for pod in (await cluster.list(POD, namespace_of(manifest), labels=labels)).items:
-        key, patch = key_of(pod), dialect.adopt_patch(pod, manifest)
+        key, patch = key_of(pod), adoption.adopt_patch(pod, manifest)
         if patch is None:
             taken += [version_of(pod)] if is_controlled_by(pod, manifest) else []  # already adopted
             continue

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from shoal.controller_runtime.rights import INFORMER_VERBS, Permission, permissions_on
-from shoal.dialects.dialect import Dialect, OwnedObjects
+from shoal.dialects.capabilities import ClusterValidation, Commands, DeletionMark, Gangs, OwnedObjects, RunOwner
+from shoal.dialects.dialect import Dialect
 from shoal.kube.kinds import (
     CONFIG_MAP,
     EVENT,
@@ -43,10 +44,10 @@ def _dialect_rights(dialect: Dialect) -> list[Permission]:
         Permission(kind.group, f"{kind.plural}/status" if has_status else kind.plural, "patch", "to keep the ledger"),
         Permission(kind.group, f"{kind.plural}/finalizers", "update", "to own pods in a way that a job outlives them"),
         *permissions_on(POD, ("create", "delete", "get", *INFORMER_VERBS), "to run the tasks"),
-        *permissions_on(EVENT, ("create", "patch"), "to tell what happens"),
+        *permissions_on(EVENT, ("create", "patch"), "to emit Events"),
     ]
     rights += _owned_object_rights(dialect)
-    if dialect.run_owner_name is not None:
+    if dialect.capability(RunOwner) is not None:
         rights += permissions_on(
             CONFIG_MAP, ("create", "delete", "get", *INFORMER_VERBS), "to hold the pods of an attempt together"
         )
@@ -59,41 +60,35 @@ def _dialect_rights(dialect: Dialect) -> list[Permission]:
 def _owned_object_rights(dialect: Dialect) -> list[Permission]:
     """Groups, companions and orders, where a language has them, and a ledger that is an annotation of the job."""
     rights: list[Permission] = []
-    if dialect.owned_objects is not None:
-        kind = dialect.kind
-        rights += permissions_on(kind, ("patch",), "to keep the ledger, and names of claims")
+    owned, gangs = dialect.capability(OwnedObjects), dialect.capability(Gangs)
+    if dialect.state_in_annotation:
+        rights += permissions_on(dialect.kind, ("patch",), "to keep the ledger, and names of claims")
+    if dialect.capability(DeletionMark) is not None:
         rights += permissions_on(POD, ("patch",), "to mark pods that the operator itself sends away")
-        for child in dialect.owned_objects.children:
-            rights += (
-                _on_groups(dialect.owned_objects)
-                if child.kind == dialect.owned_objects.group
-                else _on_child(child.kind)
-            )
-    if dialect.commands is not None:
-        rights += permissions_on(
-            dialect.commands.kind, ("delete", *INFORMER_VERBS), "to obey orders to jobs, once each"
-        )
+    for child in owned.children if owned is not None else ():
+        is_group = gangs is not None and child.kind == gangs.group
+        rights += group_rights(dialect) if is_group else _on_child(child.kind)
+    if (commands := dialect.capability(Commands)) is not None:
+        rights += permissions_on(commands.kind, ("delete", *INFORMER_VERBS), "to obey orders to jobs, once each")
     return rights
 
 
 def group_rights(dialect: Dialect) -> list[Permission]:
     """Rights on the objects that represent gangs; included in what the dialect needs."""
-    return _on_groups(dialect.owned_objects) if dialect.owned_objects is not None else []
+    gangs = dialect.capability(Gangs)
+    return _on_groups(gangs) if gangs is not None else []
 
 
-def _on_groups(owned: OwnedObjects) -> list[Permission]:
-    told = Permission(
-        owned.group.group, f"{owned.group.plural}/status", "patch", "to say that the pods of a gang are up"
-    )
-    return [*_on_child(owned.group), *([told] if owned.acknowledge_pods is not None else [])]
+def _on_groups(gangs: Gangs) -> list[Permission]:
+    kind = gangs.group
+    told = Permission(kind.group, f"{kind.plural}/status", "patch", "to say that the pods of a gang are up")
+    return [*_on_child(kind), *([told] if gangs.acknowledges_pods else [])]
 
 
 def placing_rights(dialects: Iterable[Dialect]) -> list[Permission]:
     """In the cluster: to see what the scheduler of gangs speaks of. Its objects have no namespace."""
-    kins = [dialect.owned_objects for dialect in dialects if dialect.owned_objects is not None]
-    kinds = dict.fromkeys(
-        kind for owned in kins if owned.cluster_lookups is not None for kind in owned.cluster_lookups.kinds
-    )
+    found = [gangs.cluster_lookups for dialect in dialects if (gangs := dialect.capability(Gangs)) is not None]
+    kinds = dict.fromkeys(kind for lookups in found if lookups is not None for kind in lookups.kinds)
     return [
         right
         for kind in kinds
@@ -114,7 +109,7 @@ def secret_rights(secret: str) -> list[Permission]:
 
 def webhook_rights(configuration: str) -> list[Permission]:
     """Cluster-wide rights: to set which certificate the API server trusts."""
-    why = "to tell the API server whom to trust"
+    why = "to give the API server the webhook's certificate"
     verbs = (*INFORMER_VERBS, "patch")
     return [right for kind in (VALIDATING, MUTATING) for right in permissions_on(kind, verbs, why, (configuration,))]
 
@@ -125,6 +120,7 @@ def validation_rights(dialects: Iterable[Dialect]) -> list[Permission]:
     return [
         right
         for dialect in dialects
-        for kind in dialect.validated_against
+        if (checks := dialect.capability(ClusterValidation)) is not None
+        for kind in checks.kinds
         for right in permissions_on(kind, ("list",), why)
     ]

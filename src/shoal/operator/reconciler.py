@@ -5,8 +5,9 @@ at a time, and changes that arrive during a pass are coalesced into one more. A 
 step in the order that makes a crash harmless: history, the job state in one conditional write, the writes, the report,
 Events.
 
-The last job state of this process counts, not a copy that may be stale; after a write that failed or got lost, the
-stored one counts. Receipts of a step reach the very next pass, and are kept until a stored job state includes them.
+Between passes the job cache (`job_cache.py`) keeps the job state and the expectations. The last job state of this
+process counts, not that of an informer, which may be stale; after a write that failed or got lost, the stored one
+counts. Responses to the writes of a pass reach the very next pass (`expectations.py`).
 """
 
 from __future__ import annotations
@@ -24,11 +25,18 @@ from shoal.cluster.event_recorder import EventRecorder
 from shoal.cluster.informer import Change, Informer
 from shoal.controller_runtime.metrics import Metrics
 from shoal.controller_runtime.workqueue import WORKERS, WorkQueue
-from shoal.dialects.dialect import Dialect, DialectSettings, ManifestInvalid, Owner, Snapshot, StateUnreadable
+from shoal.dialects.capabilities import (
+    Adoption,
+    DialectSettings,
+    HistorySnapshots,
+    OperatorSettings,
+    PodFinalizer,
+    RunOwner,
+    Snapshot,
+)
+from shoal.dialects.dialect import Dialect, ManifestInvalid, Owner, StateUnreadable
 from shoal.engine import (
     Create,
-    Created,
-    Gone,
     Job,
     JobState,
     Notification,
@@ -37,8 +45,6 @@ from shoal.engine import (
     Stage,
     StateChange,
     Step,
-    TaskRef,
-    compact_state,
 )
 from shoal.engine.advance import advance
 from shoal.engine.run_closing import give_up
@@ -48,15 +54,7 @@ from shoal.kube.messages import Message
 from shoal.kube.objects import Key, Obj, key_of, uid_of
 from shoal.kube.times import rfc3339
 from shoal.logs import Logger
-from shoal.operator.job_cache import (
-    CreateBackoff,
-    FinishedJob,
-    JobCacheEntry,
-    job_inputs,
-    phase_label,
-    unrecorded_results,
-    with_unobserved_creates,
-)
+from shoal.operator.job_cache import CreateBackoff, JobCache, JobCacheEntry, StoredState, job_inputs, phase_label
 from shoal.operator.job_events import EventEmitter, History, log_snapshot, withheld_messages
 from shoal.operator.orphan_adoption import adopt_orphans
 from shoal.operator.owned_informers import OBSERVED_POD, OwnedInformer
@@ -100,7 +98,12 @@ class JobReconciler:
         self._cluster = cluster
         self._dialect = dialect
         self._kind = dialect.kind
+        self._run_owner = dialect.capability(RunOwner)
+        self._snapshots = dialect.capability(HistorySnapshots)
+        self._finalizer = dialect.capability(PodFinalizer)
+        self._adoption = dialect.capability(Adoption)
         self._settings = settings if settings is not None else dialect.settings(None)
+        tuning = dialect.capability(OperatorSettings)
         self._clock = clock
         self._metrics = metrics
         self._rng = rng or random.Random()  # noqa: S311 - names, delays and jitter; guards nothing
@@ -109,23 +112,22 @@ class JobReconciler:
         self._selects = bool(labels)
         self._out_of_sight: list[Obj] = []  # jobs that are no longer among ours, gone or not
         self.advance = advance  # the engine; tests look over its shoulder
-        self._known: dict[Key, JobCacheEntry] = {}
-        self._finished_jobs: dict[Key, FinishedJob] = {}
+        self._cache = JobCache()
         self._work = WorkQueue(
             self.name,
             self._timed_pass,
             clock=clock,
             jitter=self._rng,
             coalesce_seconds=coalesce_seconds,
-            workers=dialect.workers(self._settings) if dialect.workers is not None else WORKERS,
-            in_progress=self._known.__contains__,
+            workers=tuning.workers(self._settings) if tuning is not None else WORKERS,
+            in_progress=self._cache.active.__contains__,
         )
         self._starting_wait = max(STATUS_COALESCE, STARTING_COALESCE_FACTOR * timedelta(seconds=coalesce_seconds))
         self._jobs = Informer(
             cluster, self._kind, namespace,
             labels=labels, trim=self._trimmed, on_change=self._job_changed, clock=clock, jitter=self._rng,
         )  # fmt: skip
-        gone = self._child_gone if dialect.deletion_snapshot is not None else None
+        gone = self._child_gone if self._snapshots is not None else None
         self._pods = OwnedInformer(
             cluster,
             POD,
@@ -164,7 +166,7 @@ class JobReconciler:
     @property
     def finished_jobs(self) -> frozenset[Key]:
         """The jobs that ended and are remembered by little more than their names."""
-        return frozenset(self._finished_jobs)
+        return frozenset(self._cache.finished)
 
     @property
     def is_synced(self) -> bool:
@@ -173,7 +175,7 @@ class JobReconciler:
 
     @property
     def _copies(self) -> tuple[Informer, ...]:
-        anchors = (self._run_owners.reflector,) if self._dialect.run_owner_name is not None else ()
+        anchors = (self._run_owners.reflector,) if self._run_owner is not None else ()
         return self._pods.reflector, *anchors, *self._owned.reflectors, self._jobs
 
     async def run(self) -> None:
@@ -184,12 +186,9 @@ class JobReconciler:
                         group.create_task(reflector.run())
                     group.create_task(self._teller.run())
         finally:
-            for entry in self._known.values():
-                entry.set_timer(None)
-                self._metrics.count_state_change(self._kind, entry.reported_phase, "")
-            for finished in self._finished_jobs.values():
-                finished.cancel()
-                self._metrics.count_state_change(self._kind, finished.reported_phase, "")
+            for cached in self._cache:
+                cached.cancel_timer()
+                self._metrics.count_state_change(self._kind, cached.reported_phase, "")
             await self._work.close()
 
     # What wakes a job
@@ -202,7 +201,7 @@ class JobReconciler:
         return {"metadata": {name: job["metadata"][name] for name in ("name", "namespace", "uid", "resourceVersion")}}
 
     def _owner(self, obj: Obj) -> Owner | None:
-        owner = self._dialect.owner(obj)
+        owner = self._dialect.owner_of(obj)
         return owner if owner is not None and self._serves(owner.key) else None
 
     def _wake_served(self, key: Key) -> None:
@@ -217,26 +216,37 @@ class JobReconciler:
                 self._out_of_sight.append(change.old)
             else:
                 self._child_gone(change.old)
-        entry = self._known.get(change.key)
+        entry = self._cache.active.get(change.key)
         if change.new is None or entry is None:
             self._work.add(change.key)
-        elif entry.write_pending:
-            entry.stale = True  # most likely a watch that is faster than the answer to our own write
+        elif entry.expectations.is_write_pending:
+            entry.expectations.postpone_event()  # most likely the watch is faster than the response to our own write
         else:
             self._take_copy(entry, change.new)
             if not self._work.is_pending(change.key):
-                self._release_finished(change.key, entry)
+                self._cache.release_finished(change.key, change.new)
 
     def _take_copy(self, entry: JobCacheEntry, job: Obj) -> None:
-        if entry.own_version == job["metadata"]["resourceVersion"]:
+        if entry.expectations.is_own_version(job["metadata"]["resourceVersion"]):
             entry.observe(job)  # one object instead of two that are equal
         else:
             self._work.add(key_of(job))
 
     def _child_gone(self, obj: Obj) -> None:
         """A job or pod that is no longer there leaves its last version in the history."""
-        if self._dialect.deletion_snapshot is not None:
-            self._log_snapshot(self._dialect.deletion_snapshot(obj, self._settings))
+        if self._snapshots is not None:
+            self._log_snapshot(self._snapshots.deletion_snapshot(obj, self._settings))
+
+    def _pod_vanished(self, key: Key, uid: str) -> None:
+        entry = self._cache.active.get(key)
+        if entry is not None:
+            entry.expectations.deletion_observed(uid)
+
+    def _name_freed(self, key: Key) -> None:
+        """What stood in a job's way has gone."""
+        entry = self._cache.active.get(key)
+        if entry is not None:
+            entry.backoff.reset()
 
     # One pass
 
@@ -263,32 +273,32 @@ class JobReconciler:
         if commands and await find(self._cluster, self._kind, key.name, key.namespace) is None:
             await self._executor.discard(commands)
 
-    async def _free_left_behind(self, key: Key) -> None:
+    async def _free_left_behind(self, key: Key, finalizer: str) -> None:
         """Release the pods of a deleted job: they are not counted any more, so no finalizer may hold them."""
         job = self._jobs.objects.get(key)
         for pod in list(self._pods.of(key)):
-            owner = self._dialect.owner(pod)
-            is_held = self._dialect.finalizer in (pod["metadata"].get("finalizers") or ())
+            owner = self._dialect.owner_of(pod)
+            is_held = finalizer in (pod["metadata"].get("finalizers") or ())
             if owner is not None and is_held and (job is None or uid_of(job) != owner.uid):
                 await self._executor.free(pod, uid_of(pod))
 
     async def _pass(self, key: Key) -> None:
         if self._out_of_sight:
             await self._job_deleted(key)
-        if self._dialect.finalizer:
-            await self._free_left_behind(key)
+        if self._finalizer is not None:
+            await self._free_left_behind(key, self._finalizer.name)
         if key not in self._jobs.objects:
             await self._discard_commands(key)
-        entry = await self._recall(key)  # 1. what it is, and what was stored
-        job = self._read(entry) if entry is not None else None
+        entry = await self._recall(key)  # 1. the job, its state, and what is expected
+        job = entry.job(self._read_afresh) if entry is not None else None
         if entry is None or job is None:
             return
-        if entry.state.is_new and self._dialect.adopt_patch is not None:
-            await self._adopt_orphans(entry)
+        if entry.state.is_new and self._adoption is not None:
+            await self._adopt_orphans(entry, self._adoption)
         now = self._clock.now()
-        observed = await self._confirm_run_owner(entry, self._observe(key, entry))  # 2. what is there
-        step = self.advance(job, entry.state, observed, now)  # 3. what it means
-        self._record_history(entry, job, observed, step, now)  # 4. history, then the ledger
+        observed = await self._confirm_run_owner(entry, self._observe(key, entry))  # 2. what is observed
+        step = self.advance(job, entry.state, observed, now)  # 3. the decision
+        self._record_history(entry, job, observed, step, now)  # 4. history, then the job state
         try:
             await self._store(entry, job, step, now)
         except ApiError as refused:
@@ -296,88 +306,68 @@ class JobReconciler:
                 raise
             await self._give_up(key, entry, job, refused, now)
             return
-        writes = [
-            write
-            for write in step.writes
-            if not isinstance(write, Create) or entry.backoff.allow(write, step.state, now)
-        ]
-        results = await self._executor.carry_out(entry.manifest, writes, barred=entry.backoff.barred)  # 5. the writes
-        self._record_results(key, entry, results, now)
-        report_due = await self._report(entry, job, observed, now)  # 6. what people see
-        troubles = (*withheld_messages(results), *results.failure_messages, *entry.gate_messages(step.gate_statuses))
-        self._emit_messages(entry, (*step.notifications, *troubles))
+        results = await self._write(key, entry, step, now)  # 5. the writes, and what is expected of them
+        report_due = await self._report(entry, job, observed, now)  # 6. status and Events
+        self._emit_messages(entry, step, results)
         again = step.requeue or results.is_urgent
-        self._plan_next(key, entry, step, since=now, report_due=report_due, again=again)  # 7. when to look again
+        self._plan_next(key, entry, step, since=now, report_due=report_due, again=again)  # 7. when the next is due
         are_up = entry.state.run.stage is Stage.RUNNING
         await self._executor.acknowledge_pods(entry.manifest, results, are_up=are_up, now=rfc3339(now))
         if results.failure is not None:
             raise results.failure
         if not step.requeue:
-            self._release_finished(key, entry)
+            self._cache.release_finished(key, self._jobs.objects.get(key))
 
     # 1. Recalling
 
     async def _recall(self, key: Key) -> JobCacheEntry | None:
         """The job under that key as far as it is known; None where it is deleted, or cannot be read."""
-        seen, entry = self._jobs.objects.get(key), self._known.get(key)
-        if entry is not None and (seen is None or uid_of(seen) != entry.uid):
-            entry.set_timer(None)
-            del self._known[key]
-            self._remove(key, entry)
-            entry = None
-        finished = self._finished_jobs.pop(key, None)
-        if finished is not None and (seen is None or uid_of(seen) != finished.uid):
-            finished.cancel()
-            self._remove(key, finished)
-            finished = None
+        seen = self._jobs.objects.get(key)
+        former = self._cache.remove_former(key, seen)
+        if former is not None:
+            self._metrics.count_state_change(self._kind, former.reported_phase, "")
+            self._owned.forget(key)
         if seen is None:
             return None
+        entry = self._cache.active.get(key)
         if entry is None:
-            return self._add(key, seen, finished)
+            return self._add(key, seen)
         entry.observe(seen)
-        return await self._reload(entry) if entry.state_unreadable else entry
+        return await self._reload(entry) if entry.stored.is_unknown else entry
 
-    def _add(self, key: Key, manifest: Obj, finished: FinishedJob | None) -> JobCacheEntry | None:
+    def _add(self, key: Key, manifest: Obj) -> JobCacheEntry | None:
+        finished = self._cache.finished.pop(key, None)
         reported_phase, timer = (finished.reported_phase, finished.timer) if finished is not None else ("", None)
         state = self._restore_state(manifest)
         if state is None:
             self._metrics.count_state_change(self._kind, reported_phase, "")
             return None
-        entry = self._known[key] = JobCacheEntry(
-            manifest, state, state, CreateBackoff(self._rng), timer=timer, reported_phase=reported_phase
+        entry = self._cache.active[key] = JobCacheEntry(
+            manifest, state, StoredState(state), CreateBackoff(self._rng), timer=timer, reported_phase=reported_phase
         )
         return entry
 
     async def _reload(self, entry: JobCacheEntry) -> JobCacheEntry | None:
-        """A ledger write failed or its answer got lost: what is stored counts, and only a live look shows it."""
+        """A write of the job state failed, or its response got lost: what is stored counts, and only a live read
+        shows it."""
         key = key_of(entry.manifest)
         found = await find(self._cluster, self._kind, key.name, key.namespace)
         state = self._restore_state(found) if found is not None and uid_of(found) == entry.uid else None
         if found is None or state is None:
             return None
-        entry.unobserved_creates = unrecorded_results(entry.unobserved_creates, entry.state, state)
-        entry.write_results = unrecorded_results(entry.write_results, entry.state, state)
-        state = with_unobserved_creates(state, entry.state)
-        entry.manifest, entry.state, entry.stored = without_managed_fields(found), state, state
-        entry.unwritten_since, entry.state_unreadable = None, False
+        entry.reload(without_managed_fields(found), state)
         return entry
 
     def _restore_state(self, manifest: Obj) -> JobState | None:
         try:
-            return self._dialect.restore(manifest)
+            return self._dialect.load_state(manifest)
         except StateUnreadable as problem:
             self._emit_invalid(manifest, "LedgerUnreadable", str(problem))
             return None
 
-    def _read(self, entry: JobCacheEntry) -> Job | None:
-        wishes = job_inputs(entry.manifest)
-        if entry.parsed is None or entry.parsed[0] != wishes:
-            entry.parsed = (wishes, self._read_afresh(entry.manifest))
-        return entry.parsed[1]
-
     def _read_afresh(self, manifest: Obj) -> Job | None:
         try:
-            return self._dialect.read(manifest, self._settings)
+            return self._dialect.to_job(manifest, self._settings)
         except ManifestInvalid as problem:
             self._emit_invalid(manifest, "InvalidManifest", str(problem))
             return None
@@ -386,33 +376,28 @@ class JobReconciler:
         log.warning("job cannot be run", job=str(key_of(manifest)), reason=reason, problem=text)
         self._teller.emit(manifest, (Notification("", Message(reason, {"cause": text}), warning=True),))
 
-    def _remove(self, key: Key, entry: JobCacheEntry | FinishedJob) -> None:
-        self._metrics.count_state_change(self._kind, entry.reported_phase, "")
-        self._owned.forget(key)
-        self._executor.forget(entry.uid)
-
     # 2. Observing
 
-    async def _adopt_orphans(self, entry: JobCacheEntry) -> None:
+    async def _adopt_orphans(self, entry: JobCacheEntry, adoption: Adoption) -> None:
         """What a new job finds that is nobody's: counted before it makes pods of its own."""
-        if (version := await adopt_orphans(self._cluster, self._dialect, entry.manifest)) is not None:
+        if (version := await adopt_orphans(self._cluster, adoption, entry.manifest)) is not None:
             await self._pods.reflector.wait_for_version(version)
 
     def _observe(self, key: Key, entry: JobCacheEntry) -> Observed:
-        dialect, manifest = self._dialect, entry.manifest
+        manifest = entry.manifest
         copies = [
             observed_pod for pod in self._pods.of(key) if (observed_pod := self._observe_pod(pod, entry)) is not None
         ]
-        pods = tuple([observed_pod for observed_pod in copies if observed_pod.uid not in entry.deleted_uids])
+        deleted = entry.expectations.deleted_uids
+        pods = tuple([observed_pod for observed_pod in copies if observed_pod.uid not in deleted])
         run_owner = None
-        if dialect.run_owner_name is not None and dialect.run_owner is not None:
-            place = Key(key.namespace, dialect.run_owner_name(manifest))
-            if (found := self._run_owners.get(place)) is not None and uid_of(found) not in entry.deleted_uids:
-                run_owner = dialect.run_owner(found, manifest)
+        if self._run_owner is not None:
+            place = Key(key.namespace, self._run_owner.name(manifest))
+            if (found := self._run_owners.get(place)) is not None and uid_of(found) not in deleted:
+                run_owner = self._run_owner.observe(found, manifest)
                 if not run_owner.owned:
                     self._run_owners.await_end(place, key)
-        relatives = self._owned.of(key, manifest, entry.deleted_uids)
-        entry.reported_vanished = entry.vanished_uids
+        relatives = self._owned.of(key, manifest, deleted)
         return Observed(
             pods=pods,
             run_owner=run_owner,
@@ -420,7 +405,7 @@ class JobReconciler:
             owned_objects=relatives.owned_objects,
             commands=relatives.commands,
             open_gates=relatives.open_gates,
-            write_results=entry.unobserved_creates + entry.write_results + entry.vanished_pods(),
+            write_results=entry.expectations.begin_pass(entry.state),
             nonce=f"{self._rng.getrandbits(64):016x}",
         )
 
@@ -430,16 +415,14 @@ class JobReconciler:
         The end of the whole must not depend on which of two watches is faster.
         """
         run_owner = observed.run_owner
-        if run_owner is None or run_owner.leaving or not run_owner.owned or not entry.state.run.is_open:
+        if self._run_owner is None or run_owner is None or run_owner.leaving or not run_owner.owned:
             return observed
-        if not _is_pod_missing(entry.state, observed):
+        if not entry.state.run.is_open or not _is_pod_missing(entry.state, observed):
             return observed
-        assert self._dialect.run_owner_name is not None
-        assert self._dialect.run_owner is not None
         found = await find(
-            self._cluster, CONFIG_MAP, self._dialect.run_owner_name(entry.manifest), key_of(entry.manifest).namespace
+            self._cluster, CONFIG_MAP, self._run_owner.name(entry.manifest), key_of(entry.manifest).namespace
         )
-        seen = self._dialect.run_owner(found, entry.manifest) if found is not None else None
+        seen = self._run_owner.observe(found, entry.manifest) if found is not None else None
         return replace(observed, run_owner=seen)
 
     def _observe_pod(self, pod: Obj, entry: JobCacheEntry) -> ObservedPod | None:
@@ -452,16 +435,16 @@ class JobReconciler:
     # 4. Storing
 
     def _record_history(self, entry: JobCacheEntry, job: Job, observed: Observed, step: Step, now: datetime) -> None:
-        if self._dialect.snapshot is None:
+        if self._snapshots is None:
             if step.state.is_ended and not entry.state.is_ended:
                 self._log_snapshot(self._end_snapshot(entry.manifest, job, observed, step, now))
         else:
             for notice in step.notices:
-                self._log_snapshot(self._dialect.snapshot(entry.manifest, entry.state, notice, self._settings, now))
+                self._log_snapshot(self._snapshots.snapshot(entry.manifest, entry.state, notice, self._settings, now))
 
     def _end_snapshot(self, manifest: Obj, job: Job, observed: Observed, step: Step, now: datetime) -> Snapshot:
         """The job as it ended, for languages that define no snapshots of their own."""
-        status = self._dialect.report(job, step.state, observed, manifest, now).status
+        status = self._dialect.status(job, step.state, observed, manifest, now).status
         whole = {"apiVersion": self._kind.api_version, "kind": self._kind.kind, **manifest}
         return Snapshot(str(key_of(manifest)), ON_JOB_END, whole if status is None else {**whole, "status": status})
 
@@ -475,28 +458,22 @@ class JobReconciler:
         The job is counted first, so that a client that reads of its end finds it among the ended ones.
         """
         self._count(entry, phase_label(step.state))
-        memory = job.policies.pod_policy.memory
-        if step.state is entry.stored or compact_state(step.state, memory) == compact_state(entry.stored, memory):
-            entry.unwritten_since, entry.unobserved_creates = None, ()
+        if entry.stored.includes(step.state, job.policies.pod_policy.memory):
+            entry.stored.unwritten_since = None
         elif self._may_wait(entry, step, now):
-            entry.unwritten_since = entry.unwritten_since or now
-            entry.unobserved_creates += tuple(
-                receipt for receipt in entry.write_results if isinstance(receipt, Created)
-            )
+            entry.stored.unwritten_since = entry.stored.unwritten_since or now
         else:
             await self._write_state(entry, job, step.state)
-        entry.state, entry.write_results, entry.vanished_uids = (
-            step.state,
-            (),
-            entry.vanished_uids - entry.reported_vanished,
-        )
+        entry.end_pass(step.state)
 
     async def _give_up(self, key: Key, entry: JobCacheEntry, job: Job, refused: ApiError, now: datetime) -> None:
         """The server does not store a state of this size, now or after a pause: the job ends with that reason."""
         outcome = job.policies.completion.too_large
         state = give_up(entry.state, outcome, now)
         await self._write_state(entry, job, state)
-        entry.state, entry.write_results, entry.pending_messages = state, (), ()
+        entry.state = state
+        entry.expectations.abandon_pass()
+        entry.events.take()
         self._count(entry, phase_label(state))
         message = Message("StateTooLarge", {"text": outcome.text, "cause": refused.message})
         self._teller.emit(entry.manifest, (Notification("", message, warning=True),))
@@ -515,19 +492,18 @@ class JobReconciler:
 
     def _facts_due(self, entry: JobCacheEntry, state: JobState) -> datetime | None:
         """When what waits for company has waited enough; None where nothing waits."""
-        if entry.unwritten_since is None:
+        if entry.stored.unwritten_since is None:
             return None
-        return entry.unwritten_since + (self._starting_wait if _is_starting(state) else STATUS_COALESCE)
+        return entry.stored.unwritten_since + (self._starting_wait if _is_starting(state) else STATUS_COALESCE)
 
     async def _write_state(self, entry: JobCacheEntry, job: Job, state: JobState) -> None:
         version = entry.manifest["metadata"]["resourceVersion"]
-        ledger = self._dialect.record(job, state, self._settings)
+        ledger = self._dialect.save_state(job, state, self._settings)
         condition = {"op": "replace", "path": "/metadata/resourceVersion", "value": version}
-        entry.state_unreadable = True  # until the answer is here, also where we are cut off before it
+        entry.stored.is_unknown = True  # until the response is here, also where the pass is cancelled before it
         patch = [condition, *ledger.patch(entry.manifest)]
         entry.manifest = await self._patch_job(entry, patch, PatchType.JSON, ledger.subresource)
-        entry.stored = state
-        entry.unwritten_since, entry.unobserved_creates, entry.state_unreadable = None, (), False
+        entry.stored = StoredState(state)
 
     async def _patch_job(self, entry: JobCacheEntry, patch: Obj | list[Obj], form: PatchType, subresource: str) -> Obj:
         """The job as the write leaves it.
@@ -535,19 +511,16 @@ class JobReconciler:
         process had not seen is one."""
         key = key_of(entry.manifest)
         self._metrics.count_write(self._kind, "patch")
-        entry.write_pending = True
+        entry.expectations.write_sent()
         try:
             answer = await self._cluster.patch(
                 self._kind, key.name, key.namespace, patch=patch, patch_type=form, subresource=self._served(subresource)
             )
             if job_inputs(answer) == job_inputs(entry.manifest):
-                entry.own_version = answer["metadata"]["resourceVersion"]
+                entry.expectations.expect_version(answer["metadata"]["resourceVersion"])
         finally:
-            entry.write_pending = False
-            if entry.stale:
-                entry.stale = False
-                if (seen := self._jobs.objects.get(key)) is not None:
-                    self._take_copy(entry, seen)
+            if entry.expectations.write_ended() and (seen := self._jobs.objects.get(key)) is not None:
+                self._take_copy(entry, seen)
         seen = self._jobs.objects.get(key)
         if seen is not None and seen["metadata"]["resourceVersion"] == answer["metadata"]["resourceVersion"]:
             return seen  # one object instead of two that are equal
@@ -557,33 +530,31 @@ class JobReconciler:
         """Definitions of other people may have none: then the status is a field like any other."""
         return subresource if subresource in self._kind.subresources else ""
 
-    # 5. to 7. After the writes
+    # 5. to 7. Writes, status, the next pass
 
-    def _record_results(self, key: Key, entry: JobCacheEntry, results: WriteResults, now: datetime) -> None:
-        entry.write_results = tuple(results.write_results)
-        entry.deleted_uids = frozenset(uid for uid in entry.deleted_uids if self._is_shown(uid))
-        entry.deleted_uids |= {
-            receipt.uid for receipt in results.write_results if isinstance(receipt, Gone) and receipt.uid
-        }
-        for create in results.made:
-            entry.backoff.made(create)
-        for create in results.refused:
-            if not isinstance(create.target, TaskRef) or create.target.role not in results.quota_exceeded:
-                entry.backoff.refused(create.target, now)
-        for role in results.quota_exceeded:
-            entry.backoff.refused(role, now)
-        entry.backoff.barred = {role: first.target for role, first in results.barred.items()} | entry.backoff.barred
-        for place in results.name_conflicts:
-            self._pods.await_end(place, key)
+    async def _write(self, key: Key, entry: JobCacheEntry, step: Step, now: datetime) -> WriteResults:
+        """Execute the step's writes, except creates that wait for the end of a backoff."""
+        backoff, expectations = entry.backoff, entry.expectations
+        writes = [
+            write for write in step.writes if not isinstance(write, Create) or backoff.allow(write, step.state, now)
+        ]
+        results = await self._executor.carry_out(
+            entry.manifest, writes, expectations=expectations, barred=backoff.barred
+        )
+        expectations.set_expectations(results.write_results, is_cached=self._is_cached)
+        backoff.record(results, now)
+        for conflict in results.name_conflicts:
+            self._pods.await_end(conflict, key)
+        return results
 
-    def _is_shown(self, uid: str) -> bool:
+    def _is_cached(self, uid: str) -> bool:
         return any(copies.name_of(uid) is not None for copies in (self._pods, self._run_owners, self._owned))
 
     async def _report(self, entry: JobCacheEntry, job: Job, observed: Observed, now: datetime) -> datetime | None:
         """Write the status where it is not the job state itself, and only if it differs from the stored one.
         Returns when it changes by time alone."""
         manifest = entry.manifest
-        report = self._dialect.report(job, entry.state, observed, manifest, now)
+        report = self._dialect.status(job, entry.state, observed, manifest, now)
         operations: list[Obj] = []
         if report.status is not None and report.status != manifest.get("status"):
             operations = [{"op": "add", "path": "/status", "value": report.status}]
@@ -600,12 +571,12 @@ class JobReconciler:
     async def _project(self, entry: JobCacheEntry, patch: Obj | list[Obj], form: PatchType, subresource: str) -> None:
         entry.observe(await self._patch_job(entry, patch, form, subresource))
 
-    def _emit_messages(self, entry: JobCacheEntry, notifications: tuple[Notification, ...]) -> None:
+    def _emit_messages(self, entry: JobCacheEntry, step: Step, results: WriteResults) -> None:
         """Emit Events, but not about a job state that is not stored yet."""
-        entry.pending_messages += notifications
-        if entry.unwritten_since is None:
-            self._teller.emit(entry.manifest, entry.pending_messages)
-            entry.pending_messages = ()
+        entry.events.add((*step.notifications, *withheld_messages(results), *results.failure_messages))
+        entry.events.add_closed_gates(step.gate_statuses)
+        if entry.stored.unwritten_since is None:
+            self._teller.emit(entry.manifest, entry.events.take())
 
     def _plan_next(
         self, key: Key, entry: JobCacheEntry, step: Step, *, since: datetime, report_due: datetime | None, again: bool
@@ -621,25 +592,6 @@ class JobReconciler:
         entry.set_timer(timer)
         if again:
             self._work.add(key)
-
-    def _release_finished(self, key: Key, entry: JobCacheEntry) -> None:
-        copy = self._jobs.objects.get(key)
-        finished = entry.to_finished(copy) if copy is not None else None
-        if finished is not None:
-            self._finished_jobs[key] = finished
-            del self._known[key]
-
-    def _pod_vanished(self, key: Key, uid: str) -> None:
-        """It may have come and gone between two passes, and then no copy will ever show it."""
-        entry = self._known.get(key)
-        if entry is not None:
-            entry.vanished_uids |= {uid}
-
-    def _name_freed(self, key: Key) -> None:
-        """What stood in a job's way has gone."""
-        entry = self._known.get(key)
-        if entry is not None:
-            entry.backoff.reset()
 
 
 def _serves_all(_: Key) -> bool:

@@ -13,8 +13,9 @@ from typing import Protocol
 from shoal.cluster.client import Cluster, OutcomeUnknown, PatchType
 from shoal.cluster.clock import Clock
 from shoal.cluster.informer import Change, Informer
+from shoal.dialects.capabilities import Commands, Gangs, OwnedObjects, RequiredObject
 from shoal.dialects.children import observe_children, open_gates
-from shoal.dialects.dialect import Dialect, OwnedObjects, RequiredObject
+from shoal.dialects.dialect import Dialect
 from shoal.engine import (
     Apply,
     Command,
@@ -66,13 +67,15 @@ class OwnedInformers:
         wake: Callable[[Key], None],
         clock: Clock,
     ) -> None:
-        self._dialect = dialect
+        self._owned = dialect.capability(OwnedObjects)
+        self._gangs = dialect.capability(Gangs)
+        self._commands = dialect.capability(Commands)
         self._wake = wake
         self._hoped: dict[ObjectRef, set[Key]] = {}  # objects that jobs wait for
         self._hopes: dict[Key, frozenset[ObjectRef]] = {}  # the same by job
         self._orders: Informer | None = None
         self._commands_of: dict[Key, dict[Key, None]] = {}
-        children = dialect.owned_objects.children if dialect.owned_objects is not None else ()
+        children = self._owned.children if self._owned is not None else ()
         self._children = {
             child.kind: OwnedInformer(
                 cluster, child.kind, owner,
@@ -82,9 +85,9 @@ class OwnedInformers:
         }  # fmt: skip
         for copies in self._children.values():
             copies.reflector.subscribe(self._required_changed)
-        if dialect.commands is not None:
+        if self._commands is not None:
             self._orders = Informer(
-                cluster, dialect.commands.kind, namespace,
+                cluster, self._commands.kind, namespace,
                 on_change=self._command_changed, clock=clock,
             )  # fmt: skip
 
@@ -95,11 +98,11 @@ class OwnedInformers:
 
     def of(self, key: Key, manifest: Obj, gone: frozenset[str]) -> RelatedObjects:
         """`gone` are uids that copies may still show."""
-        owned, commands = self._dialect.owned_objects, self._commands(key, manifest)
+        owned, commands = self._owned, self._read_commands(key, manifest)
         if owned is None:
             return RelatedObjects(commands=commands) if commands else _NO_OBJECTS
         there = (obj for copies in self._children.values() for obj in copies.of(key) if uid_of(obj) not in gone)
-        groups, owned_objects = observe_children(owned, there, manifest)
+        groups, owned_objects = observe_children(owned, self._gangs, there, manifest)
         return RelatedObjects(groups, owned_objects, commands, self._opened(key, owned.required_objects(manifest)))
 
     def forget(self, key: Key) -> None:
@@ -151,9 +154,9 @@ class OwnedInformers:
     # Orders
 
     def _command_changed(self, change: Change) -> None:
-        assert self._dialect.commands is not None
+        assert self._commands is not None
         for command, is_there in ((change.old, False), (change.new, True)):
-            job = self._dialect.commands.target(command) if command is not None else None
+            job = self._commands.target(command) if command is not None else None
             if job is None:
                 continue
             if is_there:
@@ -164,13 +167,13 @@ class OwnedInformers:
                     del self._commands_of[job]
             self._wake(job)
 
-    def _commands(self, key: Key, manifest: Obj) -> tuple[Command, ...]:
+    def _read_commands(self, key: Key, manifest: Obj) -> tuple[Command, ...]:
         """In the order in which they were given."""
-        if self._dialect.commands is None or key not in self._commands_of:
+        if self._commands is None or key not in self._commands_of:
             return ()
         found = self.commands_for(key)
         found.sort(key=lambda command: (command["metadata"].get("creationTimestamp") or "", name_of(command)))
-        return tuple(self._dialect.commands.read(command, manifest) for command in found)
+        return tuple(self._commands.read(command, manifest) for command in found)
 
     def commands_for(self, job: Key) -> list[Obj]:
         """The command objects whose target has this name."""
@@ -187,11 +190,13 @@ class OwnedWriter:
     def __init__(self, cluster: Cluster, dialect: Dialect, copies: OwnedInformers, counted: CountedRequest) -> None:
         self._cluster = cluster
         self._dialect = dialect
+        self._owned = dialect.capability(OwnedObjects)
+        self._gangs = dialect.capability(Gangs)
         self._copies = copies
         self._counted = counted
 
     async def apply(self, manifest: Obj, apply: Apply) -> None:
-        owned = self._dialect.owned_objects
+        owned = self._owned
         assert owned is not None
         kind, name = owned.locate_object(manifest, apply.target)
         where = Key(namespace_of(manifest), name)
@@ -203,7 +208,7 @@ class OwnedWriter:
         if owned.observe_child(found, manifest) is None:
             self._copies.await_end(kind, where, key_of(manifest))
             raise NameConflict(
-                f"there is a {kind.kind} {name} of somebody else; delete or rename it, or rename the job"
+                f"there is a {kind.kind} {name} of another owner; delete or rename it, or rename the job"
             )
         patch = owned.build_object(manifest, apply, False)
         if shows(found, patch):
@@ -213,15 +218,15 @@ class OwnedWriter:
 
     def _leaves(self, found: Obj, manifest: Obj) -> bool:
         """Whether it is being deleted and belongs to this job or an older one of its name, which its end wakes."""
-        owner = self._dialect.owner(found)
+        owner = self._dialect.owner_of(found)
         return is_terminating(found) and owner is not None and owner.key == key_of(manifest)
 
     async def _create(self, manifest: Obj, apply: Apply, kind: Kind, where: Key) -> Obj | None:
         """None where it was created; else the object that exists already, which our informers do not show yet."""
-        assert self._dialect.owned_objects is not None
-        made = self._dialect.owned_objects.build_object(manifest, apply, True)
-        if isinstance(apply.target, GroupRef):
-            await self._complete(self._dialect.owned_objects, made, self._copies.of_kind(kind, key_of(manifest)))
+        assert self._owned is not None
+        made = self._owned.build_object(manifest, apply, True)
+        if isinstance(apply.target, GroupRef) and self._gangs is not None:
+            await self._complete(self._gangs, made, self._copies.of_kind(kind, key_of(manifest)))
         try:
             await self._counted(kind, "create", self._cluster.create(kind, made, where.namespace))
         except ApiError as refused:
@@ -230,23 +235,22 @@ class OwnedWriter:
             return await self._cluster.get(kind, where.name, where.namespace)
         return None
 
-    async def _complete(self, owned: OwnedObjects, made: Obj, others: list[Obj]) -> None:
+    async def _complete(self, gangs: Gangs, made: Obj, others: list[Obj]) -> None:
         """What a new group has to know of others."""
-        if owned.replace_group is not None:
-            owned.replace_group(made, others)
-        if owned.cluster_lookups is not None:
-            owned.cluster_lookups.complete(made, await self._cluster_objects(owned.cluster_lookups.references(made)))
+        gangs.replace_group(made, others)
+        if gangs.cluster_lookups is not None:
+            gangs.cluster_lookups.complete(made, await self._cluster_objects(gangs.cluster_lookups.references(made)))
 
     async def make_pod_fitter(self, manifest: Obj, roles: Collection[str]) -> Callable[[Obj, str], None] | None:
         """What adapts pods of these roles to what their groups were granted; None where they need no change.
 
         Read from the cluster itself: informers keep no more of a group than its status.
         """
-        owned = self._dialect.owned_objects
-        if owned is None or owned.cluster_lookups is None or owned.gangs is None:
+        owned, gangs = self._owned, self._gangs
+        if owned is None or gangs is None or gangs.cluster_lookups is None:
             return None
-        looks, granted, seen = owned.cluster_lookups, {}, {}
-        for key, gang in owned.gangs(manifest).items():
+        looks, granted, seen = gangs.cluster_lookups, {}, {}
+        for key, gang in gangs.specs(manifest).items():
             members = [role for role in roles if gang.has(role)]
             if members:
                 kind, name = owned.locate_object(manifest, GroupRef(key))
@@ -257,32 +261,32 @@ class OwnedWriter:
 
     async def acknowledge_pods(self, manifest: Obj, *, are_up: bool, now: str) -> None:
         """Write what the gang scheduler expects about the pods into their groups' status, where it is missing."""
-        owned = self._dialect.owned_objects
-        if owned is None or owned.acknowledge_pods is None:
+        gangs = self._gangs
+        if gangs is None or not gangs.acknowledges_pods:
             return
-        for group in self._copies.of_kind(owned.group, key_of(manifest)):
-            status = owned.acknowledge_pods(group, are_up, now) if not is_terminating(group) else None
+        for group in self._copies.of_kind(gangs.group, key_of(manifest)):
+            status = gangs.acknowledge_pods(group, are_up, now) if not is_terminating(group) else None
             if status is None:
                 continue
             place = {"name": name_of(group), "namespace": namespace_of(group), "uid": uid_of(group)}
             whole = {
-                "apiVersion": owned.group.api_version,
-                "kind": owned.group.kind,
+                "apiVersion": gangs.group.api_version,
+                "kind": gangs.group.kind,
                 "metadata": place,
                 "status": status,
             }
             request = self._cluster.patch(
-                owned.group, place["name"], place["namespace"], patch=whole, patch_type=PatchType.APPLY,
+                gangs.group, place["name"], place["namespace"], patch=whole, patch_type=PatchType.APPLY,
                 field_manager=MANAGER, force=True, subresource="status",
             )  # fmt: skip
-            await self._counted(owned.group, "patch", request)
+            await self._counted(gangs.group, "patch", request)
 
     async def _cluster_objects(self, places: tuple[tuple[Kind, str], ...]) -> dict[tuple[Kind, str], Obj]:
         return {place: await self._cluster.get(*place) for place in places}
 
     def failure_message(self, manifest: Obj, target: Target, failure: Exception) -> Notification:
         """Why a group or companion cannot be had, for people."""
-        owned = self._dialect.owned_objects
+        owned = self._owned
         assert owned is not None
         kind, name = owned.locate_object(manifest, target)
         why = failure.message if isinstance(failure, ApiError) else str(failure)

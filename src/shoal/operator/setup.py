@@ -14,7 +14,7 @@ from typing import cast
 from shoal.cluster.admission import Admission
 from shoal.cluster.apimachinery import Machinery
 from shoal.cluster.client import Cluster, PatchType, WatchEvent
-from shoal.dialects.dialect import Dialect
+from shoal.dialects.dialect import Dialect, warnings_of, write_errors
 from shoal.kube.conditions import is_true
 from shoal.kube.errors import Cause
 from shoal.kube.kinds import CUSTOM_RESOURCE_DEFINITION, Kind
@@ -44,7 +44,7 @@ def admit(machinery: Machinery, dialects: Iterable[Dialect]) -> None:
     """Register each dialect's admission, which rejects what it cannot run at the moment it is written."""
     for dialect in dialects:
         judge = partial(_validate, machinery, dialect)
-        machinery.admissions[dialect.kind.resource] = Admission(dialect.default, judge, dialect.warn)
+        machinery.admissions[dialect.kind.resource] = Admission(dialect.default, judge, partial(warnings_of, dialect))
 
 
 def _validate(machinery: Machinery, dialect: Dialect, new: Obj, old: Obj | None) -> list[Cause]:
@@ -55,7 +55,4 @@ def _validate(machinery: Machinery, dialect: Dialect, new: Obj, old: Obj | None)
             return []
         return [stored.obj() for stored in machinery.list(kind).items]
 
-    mistakes = dialect.validate(new, old)
-    if old is None and dialect.validate_in_cluster is not None:
-        mistakes += dialect.validate_in_cluster(new, lookup)
-    return mistakes
+    return write_errors(dialect, new, old, lookup)

@@ -22,7 +22,8 @@ from aiohttp import web
 
 from shoal.cluster.client import Cluster, OutcomeUnknown
 from shoal.controller_runtime.health import Handler
-from shoal.dialects.dialect import Dialect
+from shoal.dialects.capabilities import ClusterValidation
+from shoal.dialects.dialect import Dialect, warnings_of, write_errors
 from shoal.kube.errors import ApiError, forbidden, invalid
 from shoal.kube.kinds import Kind
 from shoal.kube.objects import Obj, name_of
@@ -72,7 +73,8 @@ def validating_kinds(dialects: Iterable[Dialect]) -> ReviewedKinds:
     """Jobs of every language that is served, and what their gangs and queues are."""
 
     def among(dialect: Dialect, request: Obj) -> tuple[Kind, ...]:
-        return dialect.validated_against if request.get("oldObject") is None else ()
+        checks = dialect.capability(ClusterValidation)
+        return checks.kinds if checks is not None and request.get("oldObject") is None else ()
 
     jobs = {_kind_key(each.kind): ReviewedKind(partial(validate, each), partial(among, each)) for each in dialects}
     return {
@@ -96,12 +98,9 @@ def validate(dialect: Dialect, request: Obj, entry: StoredObjects) -> Obj:
     new, old = request.get("object"), request.get("oldObject")
     if new is None:
         return {"allowed": True}
-    mistakes = dialect.validate(new, old)
-    if old is None and dialect.validate_in_cluster is not None:
-        mistakes += dialect.validate_in_cluster(new, lambda kind: entry(kind) or ())
-    if mistakes:
+    if mistakes := write_errors(dialect, new, old, lambda kind: entry(kind) or ()):
         return _refused(invalid(dialect.kind, name_of(new), mistakes))
-    warnings = dialect.warn(new, old)
+    warnings = [str(warning) for warning in warnings_of(dialect, new, old)]
     return {"allowed": True, "warnings": warnings} if warnings else {"allowed": True}
 
 
@@ -127,7 +126,7 @@ def _refused(error: ApiError) -> Obj:
 def mutate(dialect: Dialect, request: Obj, _: StoredObjects) -> Obj:
     """Defaults and canonical names, as a patch; nothing where the job has them all, or cannot be completed."""
     written = request.get("object")
-    if written is None or dialect.admit(written):
+    if written is None or dialect.validate(written):
         return {"allowed": True}  # the other webhook reports the error
     filled = dialect.default(written)
     if filled.get("spec") == written.get("spec"):

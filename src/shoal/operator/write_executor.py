@@ -28,6 +28,15 @@ from shoal.cluster.client import (
     Preconditions,
 )
 from shoal.controller_runtime.metrics import Metrics
+from shoal.dialects.capabilities import (
+    Commands,
+    DeletionMark,
+    DisplayNames,
+    Gangs,
+    OwnedObjects,
+    PodFinalizer,
+    RunOwner,
+)
 from shoal.dialects.dialect import Dialect
 from shoal.engine import (
     Accepted,
@@ -46,7 +55,6 @@ from shoal.engine import (
     Refused,
     RemoveFinalizer,
     RunOwnerRef,
-    Target,
     TaskRef,
     Write,
     WriteResult,
@@ -56,6 +64,7 @@ from shoal.kube.errors import ApiError
 from shoal.kube.job_annotations import JOB, JOB_UID, PROJECT, TASK
 from shoal.kube.kinds import CONFIG_MAP, POD, Kind
 from shoal.kube.objects import Key, Obj, annotations_of, key_of, name_of, namespace_of, uid_of
+from shoal.operator.expectations import Expectations
 from shoal.operator.owned_informers import OwnedInformer
 from shoal.operator.related_objects import OwnedInformers, OwnedWriter
 
@@ -86,6 +95,7 @@ class WritePhase(IntEnum):
 class WriteResults:
     """What became of a step's writes."""
 
+    expectations: Expectations  # of the job: a create whose response was lost is repeated under its name
     write_results: list[WriteResult] = field(default_factory=list)
     refused: list[Create] = field(default_factory=list)
     made: list[Create] = field(default_factory=list)
@@ -113,8 +123,12 @@ class WriteExecutor:
     ) -> None:
         self._cluster = cluster
         self._rng = rng
-        self._unanswered: dict[str, dict[Target, str]] = {}  # by job: names requested, without a response yet
         self._dialect = dialect
+        self._run_owner = dialect.capability(RunOwner)
+        self._owned_objects = dialect.capability(OwnedObjects)
+        self._gangs = dialect.capability(Gangs)
+        self._commands = dialect.capability(Commands)
+        self._display_names = dialect.capability(DisplayNames)
         self._pods = pods
         self._owned = owned
         self._owned_writer = OwnedWriter(cluster, dialect, owned, self._counted)
@@ -122,10 +136,15 @@ class WriteExecutor:
         self._at_once = asyncio.Semaphore(AT_ONCE)
 
     async def carry_out(
-        self, manifest: Obj, writes: Iterable[Write], *, barred: Container[str] = frozenset()
+        self,
+        manifest: Obj,
+        writes: Iterable[Write],
+        *,
+        expectations: Expectations,
+        barred: Container[str] = frozenset(),
     ) -> WriteResults:
         """`barred` are roles whose rejection the engine has processed: each pod gets its own response."""
-        results = WriteResults()
+        results = WriteResults(expectations)
         for phase, several in groupby(writes, _phase):
             if phase is WritePhase.PODS:
                 creates = list(several)
@@ -139,7 +158,7 @@ class WriteExecutor:
 
     async def _is_fitted(self, manifest: Obj, creates: Sequence[Write], results: WriteResults) -> bool:
         """Whether it is known what bodies have to be fitted to; else each is refused, and asked for again."""
-        if self._dialect.owned_objects is None or self._dialect.owned_objects.cluster_lookups is None:
+        if self._gangs is None or self._gangs.cluster_lookups is None:
             return True
         asked = [write for write in creates if isinstance(write, Create)]
         roles = {create.target.role for create in asked if isinstance(create.target, TaskRef)}
@@ -211,11 +230,12 @@ class WriteExecutor:
         if results.pod_fitter is not None and isinstance(create.target, TaskRef):
             results.pod_fitter(obj, create.target.role)
         results.is_urgent = True
-        asked = self._named(manifest, create, obj)
+        expected_name = results.expectations.expected_name(create.target)
+        self._set_name(obj, expected_name)
         if isinstance(create.target, TaskRef):
             self._annotate(obj, manifest, create.target)
         try:
-            made = await self._made(kind, obj, manifest, asked_before=create.target in asked)
+            made = await self._made(kind, obj, manifest, is_expected=bool(expected_name))
         except ApiError as refused:
             results.refused.append(create)
             answer = Refused(create.target, refused.code, refused.message)
@@ -224,62 +244,56 @@ class WriteExecutor:
                 same = results.quota_exceeded if QUOTA in refused.message else results.barred
                 same.setdefault(create.target.role, answer)
             if refused.reason == "AlreadyExists":
-                asked.pop(create.target, None)  # another owner's
+                results.expectations.creation_answered(create.target)  # it is another owner's
             if refused.reason == "AlreadyExists" and kind == POD:
                 results.name_conflicts.append(Key(namespace_of(manifest), obj["metadata"]["name"]))
         except (OutcomeUnknown, OSError) as unknown:
             if obj["metadata"].get("generateName"):
-                asked[create.target] = obj["metadata"]["name"]
+                results.expectations.expect_creation(create.target, obj["metadata"]["name"])
             results.refused.append(create)
             results.write_results.append(Refused(create.target, 0, str(unknown)))
         else:
-            asked.pop(create.target, None)
+            results.expectations.creation_answered(create.target)
             results.made.append(create)
             results.write_results.append(Created(create.target, uid_of(made)))
 
-    def _named(self, manifest: Obj, create: Create, obj: Obj) -> dict[Target, str]:
-        """Draw the rest of a name here and not at the server: a request whose answer got lost is then made again under
-        the same name, and finds out whether there is a body already. Gives the names of such requests."""
-        asked = self._unanswered.setdefault(uid_of(manifest), {})
+    def _set_name(self, obj: Obj, expected_name: str) -> None:
+        """Generate the rest of a name here and not at the server: a create whose response was lost is repeated under
+        the same name, and so finds out whether the object exists already."""
         meta = obj["metadata"]
         if meta.get("generateName") and not meta.get("name"):
-            meta["name"] = asked.get(create.target) or names.generate(meta["generateName"], self._rng)
-        return asked
+            meta["name"] = expected_name or names.generate(meta["generateName"], self._rng)
 
     def _annotate(self, pod: Obj, manifest: Obj, ref: TaskRef) -> None:
         """Name the job and the task on the pod: its node keeps their logs together when the pod is gone."""
-        kind, called = self._dialect.kind, self._dialect.display_name
+        kind, names = self._dialect.kind, self._display_names
         project = annotations_of(manifest).get(PROJECT)
         pod["metadata"]["annotations"] = {
             **annotations_of(pod),
             JOB: f"{'.'.join(filter(None, (kind.kind, kind.group)))}/{key_of(manifest).name}",
             JOB_UID: uid_of(manifest),
             **({PROJECT: project} if project is not None else {}),
-            TASK: (called(pod, manifest) if called is not None else "") or str(ref),
+            TASK: (names.of(pod, manifest) if names is not None else "") or str(ref),
         }
 
-    async def _made(self, kind: Kind, obj: Obj, manifest: Obj, *, asked_before: bool) -> Obj:
+    async def _made(self, kind: Kind, obj: Obj, manifest: Obj, *, is_expected: bool) -> Obj:
         namespace, name = namespace_of(manifest), obj["metadata"]["name"]
         try:
             return await self._counted(kind, "create", self._cluster.create(kind, obj, namespace))
         except ApiError as refused:
             found = None
-            if asked_before and refused.reason == "AlreadyExists":
+            if is_expected and refused.reason == "AlreadyExists":
                 found = await find(self._cluster, kind, name, namespace)
-            owner = self._dialect.owner(found) if found is not None else None
+            owner = self._dialect.owner_of(found) if found is not None else None
             if found is None or owner is None or owner.uid != uid_of(manifest):
                 raise
             return found
 
-    def forget(self, uid: str) -> None:
-        """The job is gone."""
-        self._unanswered.pop(uid, None)
-
     def _build(self, manifest: Obj, create: Create) -> tuple[Kind, Obj]:
         if isinstance(create.target, TaskRef):
             return POD, self._dialect.build_pod(manifest, create)
-        if isinstance(create.target, RunOwnerRef) and self._dialect.build_run_owner is not None:
-            return CONFIG_MAP, self._dialect.build_run_owner(manifest, create)
+        if isinstance(create.target, RunOwnerRef) and self._run_owner is not None:
+            return CONFIG_MAP, self._run_owner.build(manifest, create)
         raise UnsupportedWrite(f"{self._dialect.kind} has no form for {create.target}")
 
     # Deleting
@@ -328,30 +342,30 @@ class WriteExecutor:
     def _is_meant(self, manifest: Obj, delete: Delete, found: Obj) -> bool:
         if delete.uid:
             return uid_of(found) == delete.uid
-        owner = self._dialect.owner(found)
+        owner = self._dialect.owner_of(found)
         return owner is not None and owner.uid == uid_of(manifest)
 
     def _target_of(self, manifest: Obj, delete: Delete) -> tuple[Kind, str]:
         target = delete.target
         if isinstance(target, TaskRef):
             return POD, self._pods.name_of(delete.uid) or self._dialect.pod_name(manifest, target)
-        if isinstance(target, RunOwnerRef) and self._dialect.run_owner_name is not None:
-            return CONFIG_MAP, self._dialect.run_owner_name(manifest)
+        if isinstance(target, RunOwnerRef) and self._run_owner is not None:
+            return CONFIG_MAP, self._run_owner.name(manifest)
         if isinstance(target, JobRef):
             return self._dialect.kind, key_of(manifest).name
-        if isinstance(target, GroupRef | OwnedObjectRef) and self._dialect.owned_objects is not None:
-            kind, name = self._dialect.owned_objects.locate_object(manifest, target)
+        if isinstance(target, GroupRef | OwnedObjectRef) and self._owned_objects is not None:
+            kind, name = self._owned_objects.locate_object(manifest, target)
             return kind, self._owned.name_of(delete.uid) or name
-        if isinstance(target, CommandRef) and self._dialect.commands is not None:
-            return self._dialect.commands.kind, self._owned.command_named(target) or ""  # '': it no longer exists
+        if isinstance(target, CommandRef) and self._commands is not None:
+            return self._commands.kind, self._owned.command_named(target) or ""  # '': it no longer exists
         raise UnsupportedWrite(f"{self._dialect.kind} has no form for {target}")
 
     async def discard(self, commands: Iterable[Obj]) -> None:
         """Delete commands that have no job to act on."""
-        assert self._dialect.commands is not None
+        assert self._commands is not None
         for command in commands:
             options = DeleteOptions(preconditions=Preconditions(uid=uid_of(command)))
-            kind, name, namespace = self._dialect.commands.kind, name_of(command), namespace_of(command)
+            kind, name, namespace = self._commands.kind, name_of(command), namespace_of(command)
             try:
                 await self._counted(kind, "delete", self._cluster.delete(kind, name, namespace, options))
             except ApiError as refused:
@@ -368,7 +382,7 @@ class WriteExecutor:
             results.failure = results.failure or failure
 
     async def _apply(self, manifest: Obj, apply: Apply, results: WriteResults) -> None:
-        if self._dialect.owned_objects is None:
+        if self._owned_objects is None:
             raise UnsupportedWrite(f"{self._dialect.kind} has no form for {apply}")
         try:
             await self._owned_writer.apply(manifest, apply)
@@ -378,23 +392,23 @@ class WriteExecutor:
 
     async def _mark(self, manifest: Obj, uid: str) -> None:
         """That the controller sends the pod away; one that has gone needs no mark."""
-        name, mark = self._pods.name_of(uid), self._dialect.deletion_mark
+        name, mark = self._pods.name_of(uid), self._dialect.capability(DeletionMark)
         if mark is None:
             raise UnsupportedWrite(f"{self._dialect.kind} has no mark for doomed pods")
         if name is None:
             return
         try:
-            await self._patch(POD, manifest, name, {**mark, "metadata": _with_uid(mark, uid)})
+            await self._patch(POD, manifest, name, {**mark.patch, "metadata": _with_uid(mark.patch, uid)})
         except ApiError as refused:
             if refused.code not in (404, 409):
                 raise
 
     async def free(self, manifest: Obj, uid: str) -> None:
         """Remove our finalizer from a pod whose end is counted, or that will not be counted any more."""
-        name = self._pods.name_of(uid)
-        if name is None:
+        name, finalizer = self._pods.name_of(uid), self._dialect.capability(PodFinalizer)
+        if name is None or finalizer is None:
             return
-        patch = {"metadata": {"uid": uid, "$deleteFromPrimitiveList/finalizers": [self._dialect.finalizer]}}
+        patch = {"metadata": {"uid": uid, "$deleteFromPrimitiveList/finalizers": [finalizer.name]}}
         request = self._cluster.patch(POD, name, namespace_of(manifest), patch=patch, patch_type=PatchType.STRATEGIC)
         try:
             await self._counted(POD, "patch", request)
@@ -407,7 +421,7 @@ class WriteExecutor:
     def _name_of(self, uid: str) -> str:
         name = self._pods.name_of(uid)
         if name is None:
-            raise OutcomeUnknown(f"the pod with uid {uid} has gone meanwhile")
+            raise OutcomeUnknown(f"the pod with uid {uid} is gone")
         return name
 
     async def _patch(self, kind: Kind, manifest: Obj, name: str, patch: Obj) -> None:

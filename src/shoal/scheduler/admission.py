@@ -23,6 +23,7 @@ from shoal.scheduler.api.hypernodes import HYPER_NODE
 from shoal.scheduler.api.hypernodes import check as check_hypernode
 from shoal.scheduler.api.implicit_pod_groups import SCHEDULER
 from shoal.scheduler.api.pod_groups import BELOW_ZERO, ONE_TIER, POD_GROUP, QUEUE
+from shoal.scheduler.messages import text
 from shoal.scheduler.planner.from_objects import HIERARCHY, group_from, pod_from, queue_from
 from shoal.scheduler.planner.gang_types import Queue
 from shoal.scheduler.planner.queue_state import (
@@ -110,7 +111,8 @@ def _changed_hierarchy(new: Obj, old: Obj | None, stored: list[Obj]) -> list[Cau
     others = {name_of(each): annotations_of(each).get(HIERARCHY[0], "") for each in stored}
     others.pop(name_of(new), None)
     found = check_hierarchy(path, weights, others)
-    return [_cause(f"metadata.annotations[{name}]", why) for name, why in zip(HIERARCHY, found, strict=True) if why]
+    named = zip(HIERARCHY, found, strict=True)
+    return [_cause(f"metadata.annotations[{name}]", text(why)) for name, why in named if why is not None]
 
 
 def deletion_blocker(queue: Obj, stored: list[Obj] | None) -> str:
@@ -118,7 +120,7 @@ def deletion_blocker(queue: Obj, stored: list[Obj] | None) -> str:
     try:
         admit_deletion(_known(stored or []), name_of(queue), holds_pods=_holding([queue]))
     except QueueInvalid as refused:
-        return str(refused)
+        return text(refused.message)
     return ""
 
 
@@ -156,9 +158,9 @@ def pod_errors(new: Obj, old: Obj | None) -> list[Cause]:
         return []
     given = {name: annotations_of(new)[name] for name in BUDGETS if name in annotations_of(new)}
     found = [
-        _cause(f"metadata.annotations[{name}]", f'"{text}" is neither a count above zero nor 1% to 99%')
-        for name, text in given.items()
-        if not BUDGET.fullmatch(text)
+        _cause(f"metadata.annotations[{name}]", f'"{value}" is neither a count above zero nor 1% to 99%')
+        for name, value in given.items()
+        if not BUDGET.fullmatch(value)
     ]
     if len(given) > 1:
         found.append(_cause("metadata.annotations", f"give {BUDGETS[0]} or {BUDGETS[1]}, not both"))
@@ -209,4 +211,4 @@ def _known(stored: list[Obj]) -> dict[str, Queue]:
 
 
 def _cause(field: str, why: object) -> Cause:
-    return Cause("FieldValueInvalid", str(why), field)
+    return Cause("FieldValueInvalid", text(why.message) if isinstance(why, QueueInvalid) else str(why), field)

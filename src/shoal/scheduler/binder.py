@@ -18,11 +18,14 @@ from shoal.cluster.event_recorder import NORMAL, WARNING, EventRecorder
 from shoal.cluster.informer import Informer
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import POD
+from shoal.kube.messages import Message
 from shoal.kube.objects import Key, Obj, uid_of
 from shoal.kube.times import rfc3339
 from shoal.logs import Logger
 from shoal.scheduler.dispatcher import Dispatcher
 from shoal.scheduler.event_handlers import CacheUpdater
+from shoal.scheduler.events import record
+from shoal.scheduler.messages import condition_text
 from shoal.scheduler.metrics import SchedulerMetrics
 from shoal.scheduler.planner.plan_types import Bind, Evict, Plan, Wait
 from shoal.scheduler.planner.snapshot_types import PodState
@@ -130,8 +133,8 @@ class Binder:
     async def _emit_scheduled(self, bind: Bind, at: datetime) -> None:
         pod = self._pods.objects.get(bind.pod)
         if pod is not None and uid_of(pod) == bind.uid:
-            where = f"Successfully assigned {bind.pod} to {bind.node}"
-            await self._record(pod, NORMAL, "Scheduled", where, at)
+            message = Message("Scheduled.Pod", {"pod": str(bind.pod), "node": bind.node})
+            await self._record(pod, NORMAL, "Scheduled", message, at)
 
     def _later(self, call: Callable[[], None]) -> None:
         """After a moment. Binding twice does no harm: where the first came through, the second is a conflict."""
@@ -175,7 +178,7 @@ class Binder:
             "type": "DisruptionTarget",
             "status": "True",
             "reason": "PreemptionByScheduler",
-            "message": eviction.message,
+            "message": condition_text(eviction.message),
             "lastTransitionTime": rfc3339(self._clock.now()),
         }
         patch = {"metadata": {"uid": eviction.uid}, "status": {"conditions": [condition]}}
@@ -208,10 +211,10 @@ class Binder:
             self._crew.submit(partial(self._evict, eviction))
 
     async def _record(
-        self, regarding: Obj, severity: str, reason: str, message: str, at: datetime | None = None
+        self, regarding: Obj, severity: str, reason: str, message: Message, at: datetime | None = None
     ) -> None:
         with suppress(ApiError, OutcomeUnknown, OSError):  # it has happened, even without Event
-            await self._recorder.record(regarding, severity, reason, message, at=at)
+            await record(self._recorder, regarding, severity, reason, message, at=at)
 
 
 def _is_budget_rejection(refused: ApiError) -> bool:

@@ -16,11 +16,13 @@ from typing import TYPE_CHECKING, Any
 from shoal.cluster.clock import Clock
 from shoal.cluster.informer import Change
 from shoal.kube.kinds import POD
+from shoal.kube.messages import Message
 from shoal.kube.objects import Key, Obj, is_terminating, key_of, labels_of, uid_of
 from shoal.logs import Logger
 from shoal.scheduler.gang_tracker import GangTracker
 from shoal.scheduler.planner.from_objects import affinity_terms, group_from, pod_from, queue_from, state_of
 from shoal.scheduler.planner.gang_types import PodGroup, PodGroupPhase, Queue
+from shoal.scheduler.planner.message_parts import waiting
 from shoal.scheduler.planner.plan_types import Bind, Plan
 from shoal.scheduler.planner.snapshot_types import Pod, PodState, node_from
 from shoal.scheduler.scope import SchedulerScope
@@ -62,7 +64,7 @@ class CacheUpdater:
         `on_started`: the last of its binds came through. `on_queue`: a queue may hold another amount."""
         self.view = view
         self.claims = VolumeClaims(lambda node: node in view.resources.rows)
-        self.unreadable: dict[Key, str] = {}  # groups, and why
+        self.unreadable: dict[Key, Message] = {}  # groups, and why
         self._scope = scope
         self._clock = clock
         self._on_news = on_news
@@ -209,7 +211,7 @@ class CacheUpdater:
         try:
             group = validated_group(group_from(obj, priority=self._priority(obj)))
         except UNREADABLE as wrong:
-            why = f"waiting: PodGroup {key.name} cannot be read: {wrong}"
+            why = waiting(Message("Group.Unreadable", {"group": key.name, "error": str(wrong)}))
             if self.is_ours(key) and self.unreadable.get(key) != why:
                 self.unreadable[key] = why
                 self._on_news()
@@ -326,7 +328,7 @@ class CacheUpdater:
             pod = pod_from(obj, self._namespace_labels)
         except UNREADABLE as wrong:
             log.warning("pod cannot be read", pod=str(key_of(obj)), error=str(wrong))
-            pod = replace(pod_from(_minimal_pod(obj)), blocked=f"this pod cannot be read: {wrong}")
+            pod = replace(pod_from(_minimal_pod(obj)), blocked=Message("Pod.Unreadable", {"error": str(wrong)}))
         if any(term.namespace_selector.requirements for term in (*pod.together, *pod.apart)):
             self._selects_namespaces.add(pod.key)
         if pod.group is None and (implicit := self._scope.implicit_group(obj)) is not None:

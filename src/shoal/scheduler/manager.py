@@ -133,7 +133,7 @@ class SchedulerManager:
 
     async def _when_alone(self, cluster: Cluster) -> None:
         """Installations in other namespaces have Leases of their own, and may answer for the same pods."""
-        assert self._scope.schedulers is not None, "on somebody's cluster pods are asked whom they want"
+        assert self._scope.schedulers is not None, "on a Kubernetes cluster the scheduler is chosen by schedulerName"
         self._rivals = ConflictDetector(
             cluster, Key(self._identity.namespace, self._charge.name),
             PodScope(self._scope.schedulers, self._scope.namespace), clock=self._clock,

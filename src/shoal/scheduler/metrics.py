@@ -34,7 +34,7 @@ class SchedulerMetrics:
         self._figures: Callable[[], Iterable[Metric]] = partial(idle_metrics, self.durations)
         self._latencies(registry)
         self._attempts = Counter(
-            "volcano_schedule_attempts", "Pods by what came of them: scheduled, unschedulable (they were told to "
+            "volcano_schedule_attempts", "Pods by result: scheduled, unschedulable (they have to "
             "wait), error.", ["result"], registry=registry,
         )  # fmt: skip
         self._bound = Counter("volcano_bound_pods", "Pods that were bound.", registry=registry)
@@ -63,7 +63,7 @@ class SchedulerMetrics:
         self._opening = latency("open_session_duration", "How long a plan takes to make its accounts.")
         text = "How long the parts of a plan take; preempt: also between queues."
         actions = latency("action_scheduling_latency", text, "action")
-        text = "How long the shares of queues take to be worked out, and what every gang is told."
+        text = "How long computing the queues' shares and the gangs' results takes."
         plugins = latency("plugin_scheduling_latency", text, "plugin", "OnSession")
         self._laps: dict[str, tuple[Histogram, ...]] = {name: (actions.labels(name),) for name in _ACTIONS}
         self._laps["open"] = (self._opening, plugins.labels("shares", "OnSessionOpen"))

@@ -19,9 +19,11 @@ from shoal.cluster.informer import Change, Informer
 from shoal.controller_runtime.workqueue import WorkQueue
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import Kind
+from shoal.kube.messages import Message
 from shoal.kube.objects import Key, Obj, annotations_of, at_path, name_of, namespace_of, uid_of
 from shoal.scheduler.api.pod_groups import COMMAND, QUEUE
 from shoal.scheduler.event_handlers import CacheUpdater
+from shoal.scheduler.events import record
 from shoal.scheduler.planner.from_objects import CLOSED_BY_PARENT
 from shoal.scheduler.planner.gang_types import INQUEUE, UNKNOWN, PodGroupPhase, Queue
 from shoal.scheduler.planner.queue_state import DEFAULT, ROOT, QueueInvalid, close, reopen, state
@@ -149,12 +151,12 @@ class QueueController:
         action, name = str(command.get("action")), str((command.get("target") or {}).get("name"))
         try:
             if action not in _COMMANDS:
-                known = " and ".join(_COMMANDS)
-                raise QueueInvalid(f"queue {name} was ordered to {action}, which no queue obeys; orders are {known}")
+                parameters = {"queue": name, "command": action, "known": list(_COMMANDS)}
+                raise QueueInvalid(Message("Queue.UnknownCommand", parameters))
             for queue in _COMMANDS[action](self._feed.view.queues, name):
                 await self._set(queue)
         except QueueInvalid as refused:
-            await self._refuse(command, name, str(refused))
+            await self._refuse(command, name, refused.message)
         exactly = DeleteOptions(preconditions=Preconditions(uid=uid_of(command)))
         await self._unless_gone(self._cluster.delete(COMMAND, name_of(command), namespace_of(command), exactly))
 
@@ -170,11 +172,11 @@ class QueueController:
         await self._patch_status(queue.name, {"state": state(queue, groups)})
         self._feed.queue_updated(queue)
 
-    async def _refuse(self, command: Obj, name: str, why: str) -> None:
+    async def _refuse(self, command: Obj, name: str, why: Message) -> None:
         """About the queue; where there is none of that name, about the order, though it will be gone."""
         regarding = self._queues.objects.get(Key("", name), command)
         with suppress(ApiError, OutcomeUnknown):
-            await self._recorder.record(regarding, WARNING, "OrderRefused", why)
+            await record(self._recorder, regarding, WARNING, "OrderRefused", why)
 
     async def _unless_gone(self, request: Awaitable[Obj]) -> None:
         try:

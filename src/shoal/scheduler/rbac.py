@@ -79,7 +79,7 @@ def scheduler_rights(group: Kind, queue: Kind, *, hypernodes: bool = True) -> li
         ),
         Permission(queue.group, f"{queue.plural}/status", "patch", "to say what a queue holds"),
         *permissions_on(COMMAND, (*INFORMER_VERBS, "delete"), "to obey orders to queues, once each"),
-        *permissions_on(EVENT, ("create", "patch"), "to tell what happens"),
+        *permissions_on(EVENT, ("create", "patch"), "to emit Events"),
     ]
     if hypernodes:
         rights += permissions_on(HYPER_NODE, INFORMER_VERBS, "to know which nodes are near each other")

@@ -35,6 +35,7 @@ from shoal.kube.kinds import (
     RESOURCE_QUOTA,
     STORAGE_CLASS,
 )
+from shoal.kube.messages import Message
 from shoal.kube.objects import Key, Obj
 from shoal.logs import Logger
 from shoal.scheduler.api.hypernodes import HYPER_NODE
@@ -45,6 +46,7 @@ from shoal.scheduler.event_handlers import CacheUpdater
 from shoal.scheduler.gauges import SchedulerGauges
 from shoal.scheduler.hypernode_domains import HyperNodeResolver
 from shoal.scheduler.limits_handlers import LimitsUpdater
+from shoal.scheduler.messages import text
 from shoal.scheduler.metrics import SchedulerMetrics
 from shoal.scheduler.planner.gang_types import PlannerSettings
 from shoal.scheduler.planner.plan_types import GroupResult, Plan, Wait
@@ -103,7 +105,7 @@ class Scheduler:
         self._missing_pods_timers: dict[Key, Timer] = {}  # groups some of whose pods do not exist
         self._planned = 0.0  # when
         self._repeats = 0  # plans in a row that only followed the one before
-        self._warned: tuple[str, ...] = ()
+        self._warned: tuple[Message, ...] = ()
         self._copies = self._own_copies()
 
     def _own_copies(self) -> dict[str, Informer]:
@@ -330,7 +332,7 @@ class Scheduler:
         if made.warnings != self._warned:
             self._warned = made.warnings
             for warning in made.warnings:
-                log.warning("queues", warning=warning)
+                log.warning("queues", warning=text(warning))
         if self._queues is not None:
             for verdict in news:
                 self._queues.mark_dirty(self.view.groups[verdict.group].group.queue, verdict.phase)

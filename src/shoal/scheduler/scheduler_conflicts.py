@@ -102,7 +102,7 @@ class ConflictDetector:
             is_said = is_said or await self._asked(self._publish(str(self._claim)))
             if is_said and await self._asked(self._refresh()) and not self._conflicts():
                 if self.waits_for:
-                    log.info("nobody else answers for the same pods", lease=str(self._lease))
+                    log.info("no other scheduler serves the same pods", lease=str(self._lease))
                 return
 
     @property
@@ -163,7 +163,7 @@ class ConflictDetector:
         try:
             await request
         except (ApiError, OutcomeUnknown, OSError) as problem:
-            log.warning("whoever else schedules is not known", lease=str(self._lease), error=str(problem))
+            log.warning("other schedulers are not known", lease=str(self._lease), error=str(problem))
             await sleep(self._clock, PAUSE_SECONDS)
             return False
         return True

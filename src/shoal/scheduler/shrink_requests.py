@@ -20,10 +20,13 @@ from shoal.cluster.event_recorder import NORMAL, EventRecorder
 from shoal.cluster.informer import Change
 from shoal.controller_runtime.workqueue import WorkQueue
 from shoal.kube.errors import ApiError
+from shoal.kube.messages import Message
 from shoal.kube.objects import Key, Obj, annotations_of, is_terminating, uid_of
 from shoal.scheduler.api.pod_groups import RECLAIM, RECLAIM_REASON
 from shoal.scheduler.dispatcher import Dispatcher
 from shoal.scheduler.event_handlers import CacheUpdater
+from shoal.scheduler.events import record
+from shoal.scheduler.messages import text
 from shoal.scheduler.planner.plan_types import Evict, ShrinkRequest
 from shoal.scheduler.scope import SchedulerScope
 from shoal.scheduler.timers import Timers
@@ -35,7 +38,7 @@ class RequestedPod(NamedTuple):
     """A pod that a job is asked for."""
 
     eviction: Evict  # what happens to it without an answer
-    why: str
+    cause: Message
 
 
 class ShrinkRequester:
@@ -62,7 +65,7 @@ class ShrinkRequester:
         self._requested: dict[Key, dict[Key, RequestedPod]] = {}  # by group: those of its pods that are wanted back
         self._groups: dict[Key, Key] = {}  # of those pods
         self._noted: set[Key] = set()  # groups that may bear a note of ours
-        self._pending_messages: dict[Key, tuple[str, ...]] = {}  # by group: what to report once the note is there
+        self._pending_messages: dict[Key, tuple[Message, ...]] = {}  # by group: what to report once the note is there
         self._notes = WorkQueue("notes for elastic jobs", self._note, clock=clock, coalesce_seconds=COALESCE_SECONDS)
 
     def submit(self, shrink: ShrinkRequest) -> None:
@@ -73,7 +76,7 @@ class ShrinkRequester:
             self.is_answered(pod)  # an earlier pod of its name
             eviction = Evict(pod, pods[pod].uid, shrink.message)
             self._groups[pod] = group
-            self._requested.setdefault(group, {})[pod] = RequestedPod(eviction, shrink.why)
+            self._requested.setdefault(group, {})[pod] = RequestedPod(eviction, shrink.cause)
             self._timers.call_later(self._feed.view.settings.hold_seconds, partial(self._finish, eviction))
         if group in self._requested:
             self._noted.add(group)
@@ -122,7 +125,7 @@ class ShrinkRequester:
         requested = self._requested.get(key, {})
         notes = {
             RECLAIM: ",".join(f"{pod.name}={each.eviction.uid}" for pod, each in requested.items()) or None,
-            RECLAIM_REASON: "; ".join(dict.fromkeys(each.why for each in requested.values())) or None,
+            RECLAIM_REASON: "; ".join(dict.fromkeys(text(each.cause) for each in requested.values())) or None,
         }
         patch = {"metadata": {"uid": gang.group.uid, "annotations": notes}}
         said = self._pending_messages.pop(key, ())
@@ -146,6 +149,6 @@ class ShrinkRequester:
         for requested in list(self._requested.get(key, {}).values()):
             self._finish(requested.eviction)
 
-    async def _emit(self, group: Obj, message: str) -> None:
+    async def _emit(self, group: Obj, message: Message) -> None:
         with suppress(ApiError, OutcomeUnknown, OSError):  # requested, even without Event
-            await self._recorder.record(group, NORMAL, "Shrink", message)
+            await record(self._recorder, group, NORMAL, "Shrink", message)

@@ -25,10 +25,13 @@ from shoal.controller_runtime.workqueue import WorkQueue
 from shoal.kube.conditions import POD_TOO_LARGE, TOO_LARGE, condition_of, is_true, with_condition
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import POD
+from shoal.kube.messages import Message
 from shoal.kube.objects import Key, Obj, key_of, uid_of
 from shoal.kube.times import rfc3339
 from shoal.scheduler.dispatcher import Request
 from shoal.scheduler.event_handlers import CacheUpdater
+from shoal.scheduler.events import record
+from shoal.scheduler.messages import condition_text
 from shoal.scheduler.planner.gang_types import PodGroupPhase
 from shoal.scheduler.planner.plan_types import GroupResult, Wait
 from shoal.scheduler.planner.snapshot_types import PodState
@@ -126,7 +129,7 @@ class PodStatusWriter:
             return
         known = condition_of(pod, "PodScheduled") or {}
         is_known = (known.get("status"), known.get("reason"), known.get("message")) == (
-            "False", wait.reason, wait.message,
+            "False", wait.reason, condition_text(wait.message),
         )  # fmt: skip
         if not is_known or is_true(pod, POD_TOO_LARGE) != wait.too_large:
             if not await self._write(key, pod, wait, known):
@@ -136,7 +139,7 @@ class PodStatusWriter:
         self._owing.discard(key)
         if key in self._gang_of_event_pod:
             with suppress(ApiError, OutcomeUnknown):
-                await self._recorder.record(pod, WARNING, "FailedScheduling", wait.message)
+                await record(self._recorder, pod, WARNING, "FailedScheduling", wait.message)
 
     async def _write(self, key: Key, pod: Obj, wait: Wait, known: Obj) -> bool:
         """Returns whether the pod still exists."""
@@ -145,7 +148,7 @@ class PodStatusWriter:
             "type": "PodScheduled",
             "status": "False",
             "reason": wait.reason,
-            "message": wait.message,
+            "message": condition_text(wait.message),
             "lastTransitionTime": moved or rfc3339(self._clock.now()),
         }
         status: Obj = {"conditions": [condition, *self._size_conditions(pod, wait)]}
@@ -168,7 +171,7 @@ class PodStatusWriter:
         known, now = condition_of(pod, POD_TOO_LARGE), rfc3339(self._clock.now())
         before = [known] if known is not None else []
         if wait.too_large:
-            why = wait.message.removeprefix("waiting: ")
+            why = condition_text(wait.message)
             return with_condition(before, POD_TOO_LARGE, True, now=now, reason=TOO_LARGE, message=why)
         if known is None:
             return []
@@ -193,7 +196,7 @@ class ReportedStatus:
     uid: str
     phase: PodGroupPhase
     reason: str
-    message: str
+    message: Message
     blocked: str
     too_large: bool
     cycle: int = field(compare=False)  # in which that was decided first
@@ -350,7 +353,7 @@ class GroupStatusWriter:
             claim = "Scheduled"
         else:
             return []
-        message = reported.message.removeprefix("waiting: ")  # which the type expresses already
+        message = condition_text(reported.message)
         known: Obj = next((each for each in before.get("conditions") or () if each.get("type") == claim), {})
         if (known.get("reason"), known.get("message")) == (reported.reason, message):
             return [known]
@@ -376,6 +379,6 @@ class GroupStatusWriter:
         if self._reported.get(key_of(group)) == reported:  # else there is other news of it by now
             await self._record(group, NORMAL, "Scheduled", reported.message, at)
 
-    async def _record(self, group: Obj, severity: str, word: str, message: str, at: datetime | None = None) -> None:
+    async def _record(self, group: Obj, severity: str, word: str, message: Message, at: datetime | None = None) -> None:
         with suppress(ApiError, OutcomeUnknown):
-            await self._recorder.record(group, severity, word, message, at=at)
+            await record(self._recorder, group, severity, word, message, at=at)

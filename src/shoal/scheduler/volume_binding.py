@@ -19,10 +19,12 @@ from shoal.cluster.client import Cluster, OutcomeUnknown
 from shoal.cluster.informer import Change, Informer
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM
+from shoal.kube.messages import Message
 from shoal.kube.objects import Key, Obj, annotations_of, name_of, uid_of
 from shoal.logs import Logger
 from shoal.scheduler.dispatcher import Dispatcher
 from shoal.scheduler.event_handlers import CacheUpdater
+from shoal.scheduler.planner.message_parts import waiting
 from shoal.scheduler.planner.plan_types import Bind, Plan, Wait
 from shoal.scheduler.planner.snapshot_types import Node
 from shoal.scheduler.planner.volume_matching import BY_CONTROLLER, SELECTED_NODE, reference_to
@@ -156,9 +158,9 @@ class VolumeBinder:
         return held
 
     def _waiting_messages(self, binding: GangBinding) -> list[Wait]:
-        names = ", ".join(choice.claim.name for choice in binding.choices)
-        sentence = f"waiting: it has its node, and the volume of {names} is being prepared"
-        return [Wait(bind.pod, bind.uid, sentence, "Queued") for bind in binding.binds]
+        claims = [choice.claim.name for choice in binding.choices]
+        message = waiting(Message("Claim.Preparing", {"claims": claims}))
+        return [Wait(bind.pod, bind.uid, message, "Queued") for bind in binding.binds]
 
     async def _write(self, binding: GangBinding, choice: VolumeChoice) -> None:
         if binding.is_over:
@@ -197,7 +199,7 @@ class VolumeBinder:
         if change.kind == PERSISTENT_VOLUME_CLAIM:
             for binding in list(self._bundles.get(change.key, ())):
                 if change.new is None or _is_given_back(change):
-                    self._give_up(binding, "whoever makes volumes made none for the node that was chosen")
+                    self._give_up(binding, "the provisioner made no volume for the chosen node")
                 else:
                     self._check(binding, change.key)
             self._clear_selected_node(change.key)

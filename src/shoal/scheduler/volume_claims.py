@@ -16,6 +16,7 @@ from typing import Any
 
 from shoal.cluster.informer import Change
 from shoal.kube.kinds import PERSISTENT_VOLUME, STORAGE_CLASS
+from shoal.kube.messages import Message
 from shoal.kube.objects import Key, Obj, annotations_of, at_path, is_terminating, key_of, name_of, uid_of
 from shoal.scheduler.planner.snapshot_types import Node
 from shoal.scheduler.planner.volume_matching import (
@@ -112,11 +113,11 @@ class VolumeClaims:
         found: str = at_path(self._claims.get(claim, {}), "spec", "volumeName", default="")
         return found
 
-    def of(self, pod: Obj) -> tuple[str, tuple[Terms, ...]]:
+    def of(self, pod: Obj) -> tuple[Message | None, tuple[Terms, ...]]:
         """Of a pod without a node: what keeps it waiting, and for each volume where it can be reached."""
         named = tuple(dict.fromkeys(_named(pod)))
         if not named:
-            return "", ()
+            return None, ()
         if self._waiting.get(key_of(pod)) != named:
             self._wait(key_of(pod), named)
         self.late.discard(key_of(pod))
@@ -124,16 +125,16 @@ class VolumeClaims:
         for key in named:
             claim = self._claims.get(key)
             if claim is None:
-                return f"the claim {key.name} does not exist; create it, or take it out of the pod", ()
+                return Message("Claim.Missing", {"claim": key.name}), ()
             if is_terminating(claim):
-                return f"the claim {key.name} is being deleted", ()
+                return Message("Claim.Deleted", {"claim": key.name}), ()
             why, reach = self._of_bound(key) if self._volume_of(key) else self._of_unbound(key, claim)
-            if why:
+            if why is not None:
                 return why, ()
             if not self._volume_of(key):
                 self.late.add(key_of(pod))
             terms += reach
-        return "", tuple(terms)
+        return None, tuple(terms)
 
     def _wait(self, pod: Key, claims: tuple[Key, ...]) -> None:
         self.remove_pod(pod)
@@ -141,36 +142,36 @@ class VolumeClaims:
         for claim in claims:
             self._pods.setdefault(claim, {})[pod] = None
 
-    def _of_bound(self, key: Key) -> tuple[str, tuple[Terms, ...]]:
+    def _of_bound(self, key: Key) -> tuple[Message | None, tuple[Terms, ...]]:
         name = self._volume_of(key)
         if (volume := self._volumes.get(name)) is None:
-            return f"the volume {name} of the claim {key.name} does not exist", ()
-        return "", reach_of(volume)
+            return Message("Claim.VolumeMissing", {"volume": name, "claim": key.name}), ()
+        return None, reach_of(volume)
 
     # Claims that wait for their first pod
 
-    def _of_unbound(self, key: Key, claim: Obj) -> tuple[str, tuple[Terms, ...]]:
+    def _of_unbound(self, key: Key, claim: Obj) -> tuple[Message | None, tuple[Terms, ...]]:
         if key in self._resting:
-            return f"the claim {key.name} got no volume, and another try is made soon: {self._resting[key]}", ()
+            return Message("Claim.Failed", {"claim": key.name, "error": self._resting[key]}), ()
         storage = self._classes.get(class_of(claim))
         if storage is None or not waits_for_first_consumer(storage):
-            return f"the claim {key.name} has no volume yet", ()
+            return Message("Claim.Unbound", {"claim": key.name}), ()
         node = self._making.get(key) or _selected(claim)
         if node and self._has_node(node):
-            return "", ((on_node(node),),)
+            return None, ((on_node(node),),)
         return self._anywhere(key, claim, storage)
 
-    def _anywhere(self, key: Key, claim: Obj, storage: Obj) -> tuple[str, tuple[Terms, ...]]:
+    def _anywhere(self, key: Key, claim: Obj, storage: Obj) -> tuple[Message | None, tuple[Terms, ...]]:
         """Wherever one of the volumes that would do can be reached, or one can be made."""
         reach = self._volumes.reach_for(key, claim)
         is_made = self._is_provisionable(key, claim, storage)
         places = made_at(storage)
         if (is_made and not places) or reach.is_everywhere:
-            return "", ()
+            return None, ()
         if not reach.is_any and not is_made:
-            wanted = f"{requested_size(claim)} of class {name_of(storage)}"
-            return f"no volume is free that would do for the claim {key.name} ({wanted}), and nobody makes any", ()
-        return "", ((reach.terms + places) if is_made else reach.terms,)
+            wanted = {"claim": key.name, "size": f"{requested_size(claim)}", "storage_class": name_of(storage)}
+            return Message("Claim.NoVolume", wanted), ()
+        return None, ((reach.terms + places) if is_made else reach.terms,)
 
     def _is_provisionable(self, key: Key, claim: Obj, storage: Obj) -> bool:
         """Whether a provisioner makes volumes, and no volume names the claim already."""

@@ -1,9 +1,8 @@
-"""Clicks that nobody made: advertisements shown to people, and whether they were clicked, drawn from a hidden taste.
+"""Synthetic clicks: impressions of advertisements, and whether they were clicked, drawn from a hidden preference model.
 
-Each impression has eight categorical features (who, where, what) and four numbers. A taste that is the same for
-everybody, and drawn once from a fixed seed, gives each feature a weight; their sum decides how likely a click is. A
-model that learns the weights of the ids it has seen can tell clicks from the rest, and one that has learned nothing
-cannot.
+Each impression has eight categorical features (who, where, what) and four numbers. One preference model, drawn once
+from a fixed seed, gives each feature a weight; the sum of the weights determines the probability of a click. A model
+that learns the weights of the ids it has seen can separate clicks from the rest, an untrained one cannot.
 """
 
 from __future__ import annotations
@@ -21,13 +20,13 @@ Batch = tuple[np.ndarray, np.ndarray, np.ndarray]  # ids, numbers, clicks
 
 
 def batches(*, trainer: int, turn: int, count: int, size: int) -> Iterator[Batch]:
-    """What one trainer sees in one pass over its share of the data: the same each time it is asked for."""
+    """One pass of one trainer over its share of the data; deterministic."""
     taste = np.random.default_rng(_TASTE_SEED)
     weights = taste.normal(0, 0.9, (SLOTS, IDS))
     slopes = taste.normal(0, 0.5, NUMBERS)
     chance = np.random.default_rng((trainer, turn))
     for _ in range(count):
-        # A few ids are met often and most of them hardly ever, as with real advertisements.
+        # A few ids are frequent and most are rare, as with real advertisements.
         ids = np.minimum(chance.zipf(1.3, (size, SLOTS)) - 1, IDS - 1)
         numbers = chance.normal(0, 1, (size, NUMBERS))
         score = weights[np.arange(SLOTS), ids].sum(axis=1) + numbers @ slopes - 1.0

@@ -1,4 +1,4 @@
-"""How well guesses tell clicks from the rest: the area under the curve, over everything that was added."""
+"""AUC, the area under the ROC curve, over everything that was added."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _BINS = 4096
 
 
 class Scores:
-    """Counts by how sure a guess was; exact to one part in four thousand, however much is added."""
+    """Histograms of the predictions; accurate to one part in four thousand for any number of samples."""
 
     def __init__(self) -> None:
         self._clicked = np.zeros(_BINS, dtype=np.int64)
@@ -21,7 +21,7 @@ class Scores:
         self._passed += np.bincount(bins[~clicked], minlength=_BINS)
 
     def auc(self) -> float:
-        """How often a click has the higher guess of a pair; ties count half. Half where there is nothing to compare."""
+        """Probability that a click has a higher prediction than a non-click; ties count half. 0.5 without pairs."""
         clicked, passed = int(self._clicked.sum()), int(self._passed.sum())
         if not clicked or not passed:
             return 0.5

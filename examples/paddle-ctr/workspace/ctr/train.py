@@ -1,11 +1,11 @@
-"""Predicts clicks: a wide and deep network whose embeddings live on parameter servers.
+"""Predicts clicks: a wide and deep network with its embeddings on parameter servers.
 
-The same program is server and trainer; PADDLE_TRAINING_ROLE says which. Servers never end by themselves. Trainers pull
-what they need, push gradients whenever they have some, and end when they have seen their share of the data; the first
-of them saves the model. Where the servers are, and who is who, is in the environment, as Paddle reads it.
+The same program is server and trainer, selected by PADDLE_TRAINING_ROLE. Servers never exit by themselves. Trainers
+pull parameters, push gradients, and exit after their share of the data; the first of them saves the model. Addresses
+and indexes are in Paddle's environment variables.
 
     python train.py --is_local 1                      alone, without servers
-    python train.py --is_local 0 --cloud_train 1      as one of several, as the job file says
+    python train.py --is_local 0 --cloud_train 1      as one of several, as in the job file
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def main() -> None:
 
 
 def speak() -> None:
-    """To the log of the pod; Paddle has an opinion about everybody else's loggers."""
+    """A logger for the pod's log; Paddle reconfigures all existing loggers."""
     voice = logging.StreamHandler()
     voice.setFormatter(logging.Formatter("%(asctime)s - %(levelname)s - %(message)s"))
     log.addHandler(voice)
@@ -66,7 +66,7 @@ def arguments() -> argparse.Namespace:
 
 
 def network(*, local: bool) -> tuple[paddle.static.Variable, paddle.static.Variable, list[paddle.static.Variable]]:
-    """Loss, guess and inputs. Each slot has its own ids, so that all share one table."""
+    """Loss, prediction and inputs. Ids are unique across slots, so that all slots share one table."""
     ids = paddle.static.data("ids", [None, SLOTS], "int64")
     numbers = paddle.static.data("numbers", [None, NUMBERS], "float32")
     clicks = paddle.static.data("clicks", [None, 1], "int64")
@@ -84,8 +84,8 @@ def network(*, local: bool) -> tuple[paddle.static.Variable, paddle.static.Varia
     if not local:
         strategy = fleet.DistributedStrategy()
         strategy.a_sync = True
-        # No gradient waits for company: a trainer that could run ahead of what the servers know would learn from the
-        # past, and the busier the machine, the more so.
+        # Gradients are sent at once, not merged: a trainer that runs ahead of the servers would train on stale
+        # parameters, and more so on a busy machine.
         strategy.a_sync_configs = {"send_queue_size": 1, "max_merge_var_num": 1, "thread_pool_size": 1}
         optimizer = fleet.distributed_optimizer(optimizer, strategy)
     optimizer.minimize(loss)
@@ -139,7 +139,7 @@ def save(
     guess: paddle.static.Variable,
     turn: int,
 ) -> None:
-    """The model as it is after a pass; the servers give their embeddings with it."""
+    """Save the model after a pass, including the embeddings of the servers."""
     place = Path(options.model_output_dir) / f"pass-{turn}"
     place.mkdir(parents=True, exist_ok=True)
     if options.is_local:

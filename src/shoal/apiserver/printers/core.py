@@ -47,7 +47,7 @@ _EVENT = (
     text("Object", "What it happened to."),
     text("Subobject", "Which part of that object.", wide=True),
     text("Source", "Who reported it.", wide=True),
-    text("Message", "What happened, in a sentence."),
+    text("Message", "What happened."),
     text("First Seen", "Time since it first happened.", wide=True),
     text("Count", "How often it happened.", wide=True),
     text("Name", "Name of the event.", wide=True),
@@ -89,7 +89,7 @@ _CREATED_AT = Column("Created At", "date", description="When the object was crea
 _DATA = text("Data", "How many entries it holds.")
 _PRIORITY = (
     NAME,
-    Column("Value", "integer", description="Priority of pods in this class; higher goes first."),
+    Column("Value", "integer", description="Priority of pods in this class; higher is scheduled first."),
     Column("Global-Default", "boolean", description="Whether pods that name no class get this one."),
     AGE,
     text("PreemptionPolicy", "Whether pods of this class may push out others.", wide=True),

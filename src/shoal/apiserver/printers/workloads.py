@@ -95,7 +95,7 @@ _DEPLOYMENT = (
 )
 _JOB = (
     NAME,
-    text("Status", "How it stands, in a word."),
+    text("Status", "Its state."),
     text("Completions", "Successes so far, and how many are wanted."),
     text("Duration", "Time from its start to its completion, or to now."),
     AGE,

@@ -15,31 +15,31 @@ import click
     type=click.Path(path_type=Path),
     default=Path("/mnt/frameworkbarrier"),
     show_default=True,
-    help="The folder the application's containers see; mount a volume there.",
+    help="Folder that the application's containers mount; a volume.",
 )
 @click.option(
     "--in",
     "folder",
     type=click.Path(path_type=Path),
     default=Path(),
-    help="The folder the files are written to first; the current one by default.",
+    help="Folder the files are written to first.  [default: the current one]",
 )
 def command(mount: Path, folder: Path) -> None:
-    """Wait until every task of a Framework has an address.
+    """Wait until every task of a Framework has a pod IP.
 
-    Reads FC_FRAMEWORK_NAMESPACE, FC_FRAMEWORK_NAME, BARRIER_CHECK_INTERVAL_SEC, BARRIER_CHECK_TIMEOUT_SEC and, for the
-    way to the API server, KUBE_APISERVER_ADDRESS, KUBECONFIG, the pod's service account or ~/.kube/config. Leaves
-    framework.json and injector.sh, which an application sources to learn the addresses of its peers.
+    Reads FC_FRAMEWORK_NAMESPACE, FC_FRAMEWORK_NAME, BARRIER_CHECK_INTERVAL_SEC and BARRIER_CHECK_TIMEOUT_SEC. Finds the
+    API server by KUBE_APISERVER_ADDRESS, KUBECONFIG, the pod's service account or ~/.kube/config, in this order. Writes
+    framework.json and injector.sh; an application sources injector.sh to get the addresses of its peers.
 
-    Ends with 0 when all are there, 201 when time is up, 210 when there is no such Framework or the environment is
-    wrong, 1 otherwise.
+    Exit codes: 0 when all addresses are known, 201 on timeout, 210 when the Framework does not exist or the environment
+    is invalid, 1 otherwise.
     """
     from shoal.dialects.framework.barrier import FAILED, HOPELESS
     from shoal.launch.framework_barrier import barrier, connection, environment, framework_client
 
     try:
         env = environment.read(os.environ)
-    except environment.EnvironmentInvalid as mistakes:
+    except environment.BarrierEnvironmentInvalid as mistakes:
         raise _exit(HOPELESS, str(mistakes)) from None
     try:
         reader = framework_client.FrameworkReader(connection.find(env, os.environ), env.namespace, env.framework)

@@ -9,7 +9,7 @@ from click.shell_completion import get_completion_class
 @click.command("completion")
 @click.argument("shell", type=click.Choice(["bash", "fish", "zsh"]))
 def command(shell: str) -> None:
-    """Print the tab completion for your shell.
+    """Print shell completion code.
 
     \b
     bash:  eval "$(shoal completion bash)"   in ~/.bashrc

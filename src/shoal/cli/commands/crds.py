@@ -9,7 +9,7 @@ import click
 @click.argument("names", nargs=-1, metavar="[LANGUAGE]...")
 @click.option("-o", "--output", type=click.Choice(["yaml", "json", "name"]), default="yaml", show_default=True)
 def command(names: tuple[str, ...], output: str) -> None:
-    """Print the definitions of job languages.
+    """Print the CustomResourceDefinitions of the job languages.
 
     \b
     shoal crds | kubectl apply -f -

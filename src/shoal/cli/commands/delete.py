@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 @click.argument("names", nargs=-1, required=True, metavar="JOB...", shell_complete=complete_jobs)
 @click.option(
     "--cascade", type=click.Choice(["foreground", "background", "orphan"]), default="foreground", show_default=True,
-    help="Pods first, the job first, or leave the pods running.",
+    help="Delete the pods first, the job first, or the job only.",
 )  # fmt: skip
-@click.option("--wait/--no-wait", "waits", default=True, show_default=True, help="Until the jobs are gone.")
+@click.option("--wait/--no-wait", "waits", default=True, show_default=True, help="Wait until the jobs are deleted.")
 @cluster_options
 def command(choice: Choice, names: tuple[str, ...], cascade: str, waits: bool) -> None:
     """Delete jobs."""

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 @job_argument
 @cluster_options
 def command(choice: Choice, name: str) -> None:
-    """Describe a job: what happened, when, why, and what is next."""
+    """Show what happened to a job, when and why, and what happens next."""
     from shoal.cli.describe_page import describe_job
     from shoal.cli.job_lookup import find_job
 
@@ -72,11 +72,13 @@ def _is_of(pod: Obj, job: FoundJob) -> bool:
 
 async def _list_owned_objects(cluster: Cluster, job: FoundJob) -> tuple[Obj, ...]:
     """What the job owns besides pods, and what it may wait for; Secrets are nobody's business here."""
+    from shoal.dialects.capabilities import OwnedObjects
     from shoal.kube.errors import ApiError
     from shoal.kube.kinds import SECRET
 
     found: list[Obj] = []
-    for child in job.dialect.owned_objects.children if job.dialect.owned_objects is not None else ():
+    owned = job.dialect.capability(OwnedObjects)
+    for child in owned.children if owned is not None else ():
         if child.kind == SECRET:
             continue
         try:
@@ -90,13 +92,15 @@ async def _list_owned_objects(cluster: Cluster, job: FoundJob) -> tuple[Obj, ...
 
 
 async def _find_run_owner(cluster: Cluster, job: FoundJob) -> Obj | None:
+    from shoal.dialects.capabilities import RunOwner
     from shoal.kube.errors import ApiError
     from shoal.kube.kinds import CONFIG_MAP
 
-    if job.dialect.run_owner_name is None:
+    owner = job.dialect.capability(RunOwner)
+    if owner is None:
         return None
     try:
-        return await cluster.get(CONFIG_MAP, job.dialect.run_owner_name(job.manifest), job.namespace)
+        return await cluster.get(CONFIG_MAP, owner.name(job.manifest), job.namespace)
     except ApiError as refused:
         if refused.code == 404:
             return None

@@ -10,9 +10,9 @@ import click
 @click.command("doctor")
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def command(output: str) -> None:
-    """Say what works on this machine and what that costs.
+    """Check which features work on this machine, and what they cost.
 
-    Tries each thing a cluster would use and leaves nothing behind.
+    Tries each feature a cluster uses and removes what it created.
     """
     from dataclasses import asdict
 

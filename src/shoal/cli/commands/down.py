@@ -19,13 +19,15 @@ from shoal.local.orphan_cleanup import end_pods, end_throwaways
 
 @click.command("down")
 @data_option
-@click.option("--timeout", default=60.0, show_default=True, metavar="SECONDS", help="How long to wait for the end.")
+@click.option(
+    "--timeout", default=60.0, show_default=True, metavar="SECONDS", help="Seconds to wait for the cluster to stop."
+)
 def command(folder: Path, timeout: float) -> None:
-    """Stop a cluster; what it stores stays.
+    """Stop a cluster and keep its data.
 
-    The processes of its pods are stopped with their grace periods, as when a machine is shut down. After the next
-    `shoal up` each pod's restartPolicy decides whether it starts again. Pods that a killed cluster left running are
-    stopped as well.
+    The processes of its pods are terminated with their grace periods, as at the shutdown of a machine. After the next
+    `shoal up` each pod's restartPolicy decides whether it restarts. Pods left running by a cluster that was killed are
+    terminated too.
     """
     end_throwaways()
     data = DataFolder(folder)
@@ -79,7 +81,7 @@ def jobs_that_end(pods: Iterable[Mapping[str, Any]]) -> str:
     for pod in pods:
         if (pod.get("status") or {}).get("phase") != "Running" or pod["spec"].get("restartPolicy") != "Never":
             continue
-        owners = ((dialect.kind.kind, dialect.owner(dict(pod))) for dialect in dialects())
+        owners = ((dialect.kind.kind, dialect.owner_of(dict(pod))) for dialect in dialects())
         name = next((f"{kind} {owner.key.name}" for kind, owner in owners if owner is not None), "")
         counts[name or f"Pod {pod['metadata']['name']}"] += 1
     return ", ".join(
@@ -100,16 +102,16 @@ def describe_remaining_pods(data: DataFolder, pods: Iterable[Mapping[str, Any]] 
     """What the next start finds of the pods that were stopped with their cluster."""
     up = f"`{data.command('up')}` starts it again"
     if pods is None:
-        return f"{up}; pods that ran start anew, but for those with restartPolicy Never, which have ended."
+        return f"{up}; pods that ran are restarted, except those with restartPolicy Never, which have ended."
     running = [pod for pod in pods if (pod.get("status") or {}).get("phase") == "Running"]
     ended = sum(pod["spec"].get("restartPolicy") == "Never" for pod in running)
     if not running:
         return f"{up} where it was."
     if not ended:
-        return f"{up}, and {_plural(len(running), 'pod that ran starts', 'pods that ran start')} anew."
+        return f"{up}, and {_plural(len(running), 'pod that ran is restarted', 'pods that ran are restarted')}."
     for_good = f"{_plural(ended, 'pod that ran has', 'pods that ran have')} ended for good (restartPolicy Never)"
     left = len(running) - ended
-    rest = f"; {_plural(left, 'starts', 'start')} anew" if left else ""
+    rest = f"; {_plural(left, 'is restarted', 'are restarted')}" if left else ""
     return f"{up}. {for_good}{rest}."
 
 

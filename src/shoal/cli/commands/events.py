@@ -23,7 +23,7 @@ COLUMNS = ("LAST SEEN", "TYPE", "REASON", "OBJECT", "MESSAGE")
 def command(choice: Choice, name: str | None) -> None:
     """List Events, the latest last.
 
-    Of everything in the namespace, or of one job and its pods. `shoal describe JOB` explains what they mean.
+    Lists all Events of the namespace, or those of one job and its pods. `shoal describe JOB` explains them.
     """
     from shoal.cli.job_table import format_table
 

@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 @click.command("get")
 @click.argument("names", nargs=-1, metavar="[JOB]...", shell_complete=complete_jobs)
-@click.option("-A", "--all-namespaces", is_flag=True, help="Of all namespaces.")
+@click.option("-A", "--all-namespaces", is_flag=True, help="List the jobs of all namespaces.")
 @click.option(
     "-o", "--output", type=click.Choice(["table", "yaml", "json", "name"]), default="table", show_default=True
 )
 @cluster_options
 def command(choice: Choice, names: tuple[str, ...], all_namespaces: bool, output: str) -> None:
-    """List jobs, whatever language they are written in."""
+    """List jobs of every job language."""
     from shoal.cli.job_lookup import find_job, list_jobs
     from shoal.cli.job_table import format_objects
 

@@ -25,44 +25,44 @@ def _ranges(_: click.Context, parameter: click.Parameter, given: tuple[str, ...]
 @installation_options
 @click.option(
     "--image", metavar="IMAGE", required=True, envvar="SHOAL_IMAGE", show_envvar=True,
-    help="Image of the operator, in a registry of yours.",
+    help="Image of the operator, in your registry.",
 )  # fmt: skip
-@click.option("--replicas", type=click.IntRange(1), help="How many operators; one leads.  [default: 2]")
-@click.option("--shards", type=click.IntRange(1, 64), help="Share jobs out over the replicas.  [default: 1]")
-@click.option("--watch-namespace", metavar="NAME", help="Serve this namespace alone.  [default: all]")
-@click.option("--class", "job_class", metavar="NAME", help="Serve jobs with the label shoal.dev/class=NAME.")
-@click.option("--webhook", is_flag=True, help="Check and complete jobs as they are written.")
-@click.option("--failure-policy", type=click.Choice(["Ignore", "Fail"]), help="Of the webhook.  [default: Ignore]")
+@click.option("--replicas", type=click.IntRange(1), help="Replicas of the operator; one is the leader.  [default: 2]")
+@click.option("--shards", type=click.IntRange(1, 64), help="Distribute jobs over this many shards.  [default: 1]")
+@click.option("--watch-namespace", metavar="NAME", help="Watch this namespace only.  [default: all]")
+@click.option("--class", "job_class", metavar="NAME", help="Reconcile only jobs with the label shoal.dev/class=NAME.")
+@click.option("--webhook", is_flag=True, help="Install an admission webhook that validates and defaults jobs.")
+@click.option(
+    "--failure-policy", type=click.Choice(["Ignore", "Fail"]), help="failurePolicy of the webhook.  [default: Ignore]"
+)
 @click.option(
     "--api-server", "api_servers", multiple=True, metavar="CIDR", callback=_ranges,
-    help="From where the API server calls the webhook; others may not. May be repeated.  [default: anywhere]",
+    help="Addresses that may call the webhook: those of the API server. May be repeated.  [default: all]",
 )  # fmt: skip
 @click.option(
     "--gang-scheduler",
     type=click.Choice(GANG_SCHEDULERS),
-    help="Who places gangs; auto: who is there.",
+    help="Gang scheduler; auto: detect it.",
 )
-@click.option("--gang-scheduler-name", metavar="NAME", help="schedulerName of pods in gangs.")
-@click.option("--ssh-plugin", is_flag=True, help="Serve plugin ssh of Volcano Jobs: grants a right to Secrets.")
-@click.option("--service-monitor", is_flag=True, help="For the Prometheus operator.")
-@click.option("--scheduler", is_flag=True, help="Shoal's own gang scheduler too.")
+@click.option("--gang-scheduler-name", metavar="NAME", help="schedulerName of the pods of gangs.")
+@click.option("--ssh-plugin", is_flag=True, help="Support plugin ssh of Volcano Jobs: grants access to Secrets.")
+@click.option("--service-monitor", is_flag=True, help="Create a ServiceMonitor for the Prometheus operator.")
+@click.option("--scheduler", is_flag=True, help="Install Shoal's gang scheduler too.")
 @click.option(
     "--scheduler-sharing",
     type=click.Choice(["proportion", "capacity"]),
-    help="How its queues share.  [default: proportion]",
+    help="How queues share the cluster.  [default: proportion]",
 )
-@click.option("--scheduler-tiers", metavar="LABEL,...", help="Node labels that name racks, zones, ... for it.")
+@click.option("--scheduler-tiers", metavar="LABEL,...", help="Node labels of the topology tiers (rack, zone, ...).")
 @click.option(
     "--scheduler-volcano",
     type=click.Choice(["auto", "yes", "no"]),
-    help="Whether it answers for Volcano's.  [default: auto]",
+    help="Whether to place pods of scheduler volcano.  [default: auto]",
 )
-@click.option(
-    "--dry-run", is_flag=True, help="Ask the cluster and change nothing; with -o print what would be applied."
-)
+@click.option("--dry-run", is_flag=True, help="Server-side dry run; with -o print the objects instead.")
 @click.option("-o", "--output", type=click.Choice(["yaml", "json"]), help="Print the objects; needs --dry-run.")
 def command(kubeconfig: Path | None, context: str, dry_run: bool, output: str | None, **given: Any) -> None:
-    """Put the operator on a Kubernetes cluster, or upgrade it.
+    """Install the operator on a Kubernetes cluster, or upgrade it.
 
     \b
     export SHOAL_IMAGE=registry.example.com/shoal:VERSION
@@ -70,12 +70,14 @@ def command(kubeconfig: Path | None, context: str, dry_run: bool, output: str | 
     shoal install --webhook --replicas 3
     shoal install --dry-run -o yaml | less   # without a cluster
 
-    There is no public image: build it from deploy/Dockerfile and push it to a registry of yours.
+    There is no public image: build it from deploy/Dockerfile and push it to your registry.
 
-    Applies the kinds of jobs, a service account with the rights the operator needs and no others, and the operator
-    itself. Running it again upgrades in place: jobs continue. Kinds defined by others stay as they are.
+    Applies the CustomResourceDefinitions of the jobs, a service account with exactly the permissions the operator
+    needs, and the operator. Running it again upgrades in place; jobs continue. CustomResourceDefinitions created by
+    others are not changed.
 
-    An installation is called shoal, or shoal-NAMESPACE-CLASS where it serves those alone; --name sets another name.
+    The installation is called shoal, or shoal-NAMESPACE-CLASS with --watch-namespace and --class; --name sets another
+    name.
     """
     options = _options(given)
     if output:

@@ -11,7 +11,7 @@ from shoal.local.data_dir import DataFolder, data_option
 
 @click.command("kubeconfig")
 @data_option
-@click.option("--path", "only_path", is_flag=True, help="Print where the file is instead of what it says.")
+@click.option("--path", "only_path", is_flag=True, help="Print the path of the file, not its contents.")
 def command(folder: Path, only_path: bool) -> None:
     """Print the kubeconfig of a cluster.
 

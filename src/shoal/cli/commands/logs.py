@@ -35,19 +35,19 @@ if TYPE_CHECKING:
 @click.command("logs")
 @job_argument
 @click.argument("tasks", nargs=-1, metavar="[TASK]...", shell_complete=complete_tasks)
-@click.option("-f", "--follow", is_flag=True, help="Go on until the job ends, with tasks and attempts to come.")
-@click.option("--tail", type=click.IntRange(0), metavar="LINES", help="Only the last lines of each task.")
-@click.option("--since", metavar="TIME", help="Only lines newer than a duration such as 5m or 1h30m, or a time.")
-@click.option("--grep", metavar="PATTERN", help="Only lines that contain this regular expression.")
-@click.option("-c", "--container", default="", metavar="NAME", help="Another container than the first.")
-@click.option("--previous", is_flag=True, help="Of the attempt before the last one.")
-@click.option("--all-attempts", is_flag=True, help="Of every attempt that is kept, oldest first.")
-@click.option("--timestamps", is_flag=True, help="With the time of each line.")
+@click.option("-f", "--follow", is_flag=True, help="Follow until the job ends, new tasks and attempts included.")
+@click.option("--tail", type=click.IntRange(0), metavar="LINES", help="Lines of recent log to print per task.")
+@click.option("--since", metavar="TIME", help="Only lines newer than a duration (5m, 1h30m) or a time.")
+@click.option("--grep", metavar="PATTERN", help="Only lines that match this regular expression.")
+@click.option("-c", "--container", default="", metavar="NAME", help="Container name.  [default: the first]")
+@click.option("--previous", is_flag=True, help="Logs of the attempt before the last.")
+@click.option("--all-attempts", is_flag=True, help="Logs of every stored attempt, oldest first.")
+@click.option("--timestamps", is_flag=True, help="Include the timestamp of each line.")
 @click.option(
     "--prefix/--no-prefix",
     default=True,
     show_default=True,
-    help="The task's name before each line, where there are several.",
+    help="Prefix each line with the task's name, with several tasks.",
 )
 @cluster_options
 def command(
@@ -66,10 +66,9 @@ def command(
 ) -> None:
     """Print the logs of a job's tasks.
 
-    TASK is a role (worker) or one of its tasks (worker-0); without one, all of them. Lines of several tasks stand
-    behind the task's name, those of a single one alone. A cluster on this machine keeps the logs of pods that are
-    gone, also of jobs that were deleted, within the budget under `logs:` in shoal.yaml; on Kubernetes logs go with
-    their pods.
+    TASK is a role (worker) or a task (worker-0); the default is all tasks. A cluster on this machine keeps the logs of
+    deleted pods and jobs, within the budget set by `logs:` in shoal.yaml; on Kubernetes a pod's logs are deleted with
+    the pod.
     """
     from shoal.cli.job_lookup import JobNotFound, find_job
     from shoal.cli.line_filter import LineFilter
@@ -330,7 +329,7 @@ class _WaitReporter:
             if why not in self._reasons:
                 self._reasons.add(why)
                 verb = "waits" if len(names) == 1 else "wait"
-                click.echo(f"{', '.join(name for name, _ in group_tasks(names))} {verb}: {why}", err=True)
+                click.echo(f"{', '.join(group_tasks(names))} {verb}: {why}", err=True)
 
     def _report(self, who: str, why: str) -> None:
         if (who, why) not in self._reported:

@@ -19,17 +19,16 @@ _STARTS = ("start", "start_fluid")
 @click.command("muster")
 @click.argument("what", type=click.Choice(_STARTS), default="start")
 def command(what: str) -> None:
-    """Wait until the servers and trainers of a Paddle job are there, then start this one.
+    """Wait for the servers and trainers of a Paddle job, then start this one.
 
-    For containers whose command is `paddle_k8s start_fluid`. Reads TRAINING_ROLE (PSERVER or TRAINER), PADDLE_JOB_NAME,
-    PADDLE_PSERVERS_NUM, PADDLE_TRAINERS_NUM, PADDLE_PORT, POD_NAME, NAMESPACE and ENTRY. Servers are the pods with the
-    label paddle-job-pserver=JOB, trainers those with paddle-job=JOB; they are there when they run, trainers also when
-    they are done. Gives ENTRY, which is run by the shell, their addresses and its own number in PADDLE_PSERVERS,
-    PADDLE_PSERVERS_IP_PORT_LIST, PADDLE_TRAINER_IPS, PADDLE_TRAINER_ID and PADDLE_PSERVER_ID. A trainer does not start
-    where more than one of them has failed.
+    The start command of containers that run `paddle_k8s start_fluid`. Reads TRAINING_ROLE (PSERVER or TRAINER),
+    PADDLE_JOB_NAME, PADDLE_PSERVERS_NUM, PADDLE_TRAINERS_NUM, PADDLE_PORT, POD_NAME, NAMESPACE and ENTRY. Servers are
+    the pods with the label paddle-job-pserver=JOB, trainers those with paddle-job=JOB. Servers must be running,
+    trainers running or succeeded. Then the shell runs ENTRY, with the addresses and this pod's index in
+    PADDLE_PSERVERS, PADDLE_PSERVERS_IP_PORT_LIST, PADDLE_TRAINER_IPS, PADDLE_TRAINER_ID and PADDLE_PSERVER_ID. A
+    trainer does not start if more than one trainer has failed.
 
-    Asks the API server of the pod's service account, which every pod has unless it opts out, else that of
-    SHOAL_KUBECONFIG or KUBECONFIG.
+    Uses the API server of the pod's service account; without one, that of SHOAL_KUBECONFIG or KUBECONFIG.
     """
     from shoal.cluster.kubeconfig import ConnectionConfigError
     from shoal.launch.paddle_launcher import environment
@@ -39,7 +38,7 @@ def command(what: str) -> None:
     try:
         config = environment.read(os.environ)
         env = asyncio.run(_wait_for_peers(config))
-    except (environment.EnvironmentInvalid, TooManyFailed, ConnectionConfigError) as problem:
+    except (environment.LauncherEnvironmentInvalid, TooManyFailed, ConnectionConfigError) as problem:
         for line in str(problem).splitlines():
             _print(line)
         raise SystemExit(1) from None
@@ -75,7 +74,7 @@ def _connection() -> ConnectionConfig:
     written = os.environ.get("SHOAL_KUBECONFIG") or os.environ.get("KUBECONFIG")
     if not written:
         raise ConnectionConfigError(
-            "this pod was given no service account, and KUBECONFIG is not set: nobody tells who runs"
+            "this pod has no service account, and KUBECONFIG is not set: there is no API server to ask"
         )
     return from_kubeconfig(Path(written))
 

@@ -72,53 +72,56 @@ def _because(problems: list[str]) -> str:
 
 
 @click.command("node")
-@kubeconfig_options("The cluster to join, with the node's credentials.  [default: KUBECONFIG, then ~/.kube/config]")
-@click.option("--name", default="", metavar="NAME", help="Name of the node.  [default: the one of the credentials]")
+@kubeconfig_options("Path to a kubeconfig with the node's credentials.  [default: KUBECONFIG or ~/.kube/config]")
+@click.option("--name", default="", metavar="NAME", help="Name of the node.  [default: from the credentials]")
 @click.option(
     "--data", "folder", type=click.Path(file_okay=False, path_type=Path),
     default=lambda: default_folder().with_name("node"), show_default="~/.local/share/shoal/node",
-    help="The node's folder: pods, logs, its certificate.",
+    help="The node's data folder: pods, logs, certificate.",
 )  # fmt: skip
 @click.option(
     "--capacity", multiple=True, metavar="NAME=AMOUNT", callback=capacity_of,
-    help="Declare a resource of the node, instead of what was found: --capacity nvidia.com/gpu=4",
+    help="Override the detected capacity of a resource: --capacity nvidia.com/gpu=4",
 )  # fmt: skip
-@click.option("--label", "labels", multiple=True, metavar="NAME=VALUE", callback=labels_of, help="Label of the node.")
+@click.option("--label", "labels", multiple=True, metavar="NAME=VALUE", callback=labels_of, help="Label of the Node.")
 @click.option(
     "--taint", "taints", multiple=True, metavar="NAME=VALUE:EFFECT", callback=taints_of,
-    help="Taint of the node, set when it is registered for the first time: --taint lab=true:NoSchedule",
+    help="Taint of the Node, set when it is first registered: --taint lab=true:NoSchedule",
 )  # fmt: skip
 @click.option(
     "--namespaces", metavar="NAME,...", callback=namespaces_of,
-    help="Run the pods of these namespaces only and fail others.  [default: all]",
+    help="Run pods of these namespaces only; others fail.  [default: all]",
 )  # fmt: skip
 @click.option(
     "--allow-root", is_flag=True,
-    help="Where root starts the node: run pods as root unless they say otherwise, and as any user they name. "
-    "[default: as a user per namespace, and as no account of this machine]",
+    help="If started by root: run pods as root, or as the runAsUser they set. "
+    "[default: one unprivileged user per namespace, never an account of this machine]",
 )  # fmt: skip
 @click.option(
     "--address", default="", metavar="ADDRESS",
-    help="Where the API server reaches this machine, for logs and commands.  [default: the one of its default route]",
+    help="Address where the API server reaches this machine for logs and exec.  [default: that of the default route]",
 )  # fmt: skip
 @click.option(
-    "--port", type=click.IntRange(0, 65535), help="Port for that.  [default: 10250, or any where that is taken]"
+    "--port", type=click.IntRange(0, 65535), help="Port for logs and exec.  [default: 10250, or any free port]"
 )
 @click.option("--tls-cert", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Certificate to serve.")
-@click.option("--tls-key", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Its key.")
+@click.option(
+    "--tls-key", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Private key of the certificate."
+)
 @click.option(
     "--config", "file", type=click.Path(dir_okay=False, path_type=Path), envvar="SHOAL_CONFIG", show_envvar=True,
     help="Configuration file, for images.  [default: ./shoal.yaml, then ~/.config/shoal/shoal.yaml]",
 )  # fmt: skip
 @click.option("--ready-fd", type=int, hidden=True)
 def command(kubeconfig: Path | None, context: str, folder: Path, ready_fd: int | None, **options: Any) -> None:
-    """Join a Kubernetes cluster as a node whose pods are processes of this machine.
+    """Join a Kubernetes cluster as a node that runs pods as processes.
 
-    Runs in this terminal. SIGTERM leaves the pods running for the next start in the same folder, as the restart of a
-    kubelet does; Ctrl-C stops them first, each with its grace period. The kubeconfig holds credentials of the node
-    itself, user system:node:NAME in group system:nodes; docs/node.md shows how to make them. Pods run without
-    containers: everyone who may create pods in the cluster, or in --namespaces, can run programs here. Started by root
-    they run as users of their own, otherwise as you. A --taint does not keep away pods that tolerate every taint.
+    Runs in the foreground. SIGTERM stops the agent and leaves the pods running, as the restart of a kubelet does; the
+    next start with the same --data adopts them. Ctrl-C terminates the pods first, each with its grace period. The
+    kubeconfig holds credentials of the node itself, user system:node:NAME in group system:nodes; docs/node.md shows
+    how to create them. Pods are not isolated in containers: everyone who may create pods in the cluster, or in
+    --namespaces, can run programs on this machine. Started by root, pods run as separate unprivileged users; otherwise
+    they run as you. A --taint does not exclude pods that tolerate every taint.
 
     \b
     shoal node --kubeconfig node.kubeconfig --namespaces team-a --taint lab=true:NoSchedule

@@ -23,7 +23,7 @@ _option = option_of("SHOAL_OPERATOR_")
 # A copy of `shoal.operator.gang_scheduler_detection.WISHES`, for the same reason as below.
 GANG_SCHEDULERS = ("auto", "shoal", "volcano", "coscheduling", "kueue", "native", "none")
 # A copy of `shoal.dialects.DEFAULT`; reading it would load the engine for a help text.
-DIALECTS_HELP = "Job languages served.  [default: framework]"
+DIALECTS_HELP = "Job languages to reconcile.  [default: framework]"
 
 
 def read_dialects(_: click.Context, __: click.Parameter, text: str) -> tuple[str, ...]:
@@ -43,26 +43,26 @@ def read_dialects(_: click.Context, __: click.Parameter, text: str) -> tuple[str
     "--dialects", default="", metavar="NAME,...", callback=read_dialects,
     help=DIALECTS_HELP,
 )  # fmt: skip
-@_option("--namespace", default="", metavar="NAME", help="Serve this namespace alone.  [default: all]")
+@_option("--namespace", default="", metavar="NAME", help="Watch this namespace only.  [default: all]")
 @_option(
     "--class",
     "job_class",
     default="",
     metavar="NAME",
-    help="Serve jobs with the label shoal.dev/class=NAME.  [default: those without that label]",
+    help="Reconcile only jobs with the label shoal.dev/class=NAME.  [default: jobs without the label]",
 )
 @_option(
     "--name",
     default="",
     metavar="NAME",
-    help="Of Leases, Secret and webhooks; the same for replicas.  [default: shoal, with namespace and class]",
+    help="Name of Leases, Secret and webhooks, the same for all replicas.  [default: shoal, with namespace and class]",
 )
 @_option(
     "--shards",
     default=1,
     show_default=True,
     type=click.IntRange(1, 64),
-    help="Share jobs out over replicas, each shard with a Lease of its own.",
+    help="Distribute jobs over this many shards, each with its own Lease.",
 )
 @leader_election_options(_option)
 @_option(
@@ -70,42 +70,44 @@ def read_dialects(_: click.Context, __: click.Parameter, text: str) -> tuple[str
     type=click.Choice(GANG_SCHEDULERS),
     default="auto",
     show_default=True,
-    help="Who places gangs; auto: whoever the cluster has.",
+    help="Gang scheduler; auto: the one the cluster has.",
 )
 @_option(
     "--gang-scheduler-name",
     default="",
     metavar="NAME",
-    help="schedulerName of pods in gangs.  [default: as that scheduler is usually called]",
+    help="schedulerName of the pods of gangs.  [default: the gang scheduler's usual name]",
 )
 @_option(
     "--ssh-plugin",
     is_flag=True,
-    help="Serve plugin ssh of Volcano Jobs: needs a right to Secrets, which keep its keys.",
+    help="Support plugin ssh of Volcano Jobs: needs access to Secrets, which store its keys.",
 )
-@_option("--config", type=click.Path(dir_okay=False, path_type=Path), help="Settings: the `dialects` of a shoal.yaml.")
+@_option(
+    "--config", type=click.Path(dir_okay=False, path_type=Path), help="Configuration file; its `dialects` are used."
+)
 @_option(
     "--history",
     type=click.Choice(["covered", "whole", "off"]),
     default="covered",
     show_default=True,
-    help="What the log keeps of objects that are retried or deleted; covered: without values of variables.",
+    help="Log objects before they are retried or deleted; covered: without values of environment variables.",
 )
-@address_option(_option, "--metrics-address", "127.0.0.1:8080", "/metrics")
-@address_option(_option, "--health-address", "127.0.0.1:8081", "/healthz and /readyz")
-@click.option("--webhook", is_flag=True, help="Check and complete jobs as they are written: --webhook-address :9443.")
-@address_option(_option, "--webhook-address", "off", "Where the webhook listens")
+@address_option(_option, "--metrics-address", "127.0.0.1:8080", "Listen address of /metrics")
+@address_option(_option, "--health-address", "127.0.0.1:8081", "Listen address of /healthz and /readyz")
+@click.option("--webhook", is_flag=True, help="Serve the admission webhook: --webhook-address :9443.")
+@address_option(_option, "--webhook-address", "off", "Listen address of the webhook")
 @log_option(_option)
 def command(config: Path | None, log_format: str, webhook: bool, **given: Any) -> None:
-    """Serve jobs on a Kubernetes cluster.
+    """Reconcile jobs on a Kubernetes cluster.
 
     \b
     shoal operator                                     # in a pod, or with your kubeconfig
     shoal operator --namespace team-a --dialects framework
     shoal operator --class fast                        # only jobs labelled shoal.dev/class=fast
 
-    Runs until SIGTERM or SIGINT. Several may run at once: one leads, the others wait. `shoal install` puts it on the
-    cluster together with the rights it needs.
+    Runs until SIGTERM or SIGINT. Of several replicas one is the leader, the others stand by. `shoal install` installs
+    it on the cluster with the permissions it needs.
     """
     from shoal.controller_runtime.health import Address
     from shoal.controller_runtime.process import log_to_stderr

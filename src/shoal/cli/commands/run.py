@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 INTERRUPTED = 130
 ADD_CAPACITY_HINT = (
-    "Nobody can add nodes to the cluster of `shoal run`: let the job ask for less, or give the cluster more with "
+    "Nodes cannot be added to the cluster of `shoal run`: let the job request less, or give the cluster more with "
     "--capacity or --nodes."
 )
 CHANGE_FILE_HINT = (
@@ -45,15 +45,15 @@ _FIXED = {"bind": "127.0.0.1", "port": 0, "tls_cert": None, "tls_key": None}
 @click.command("run")
 @files_argument
 @set_option
-@click.option("--plain", is_flag=True, help="Lines instead of a table, also on a terminal.")
-@click.option("--logs/--no-logs", default=True, show_default=True, help="Show what the tasks print.")
-@click.option("-o", "--output", type=click.Choice(["yaml", "json"]), help="Print the job as it ended, to stdout.")
-@click.option("--nodes", type=click.IntRange(1, 64), help="Split the machine into this many nodes.  [default: 1]")
+@click.option("--plain", is_flag=True, help="Print lines instead of a table, also on a terminal.")
+@click.option("--logs/--no-logs", default=True, show_default=True, help="Show the output of the tasks.")
+@click.option("-o", "--output", type=click.Choice(["yaml", "json"]), help="Print the final object to stdout.")
+@click.option("--nodes", type=click.IntRange(1, 64), help="Divide the machine into this many nodes.  [default: 1]")
 @click.option(
     "--capacity", multiple=True, metavar="NAME=AMOUNT", callback=capacity_of,
-    help="Declare a resource of each node, for trying things out: --capacity nvidia.com/gpu=4",
+    help="Declare the capacity of a resource per node, for tests: --capacity nvidia.com/gpu=4",
 )  # fmt: skip
-@click.option("--network", type=click.Choice(["auto", "isolated", "loopback"]), help="How pods get their addresses.")
+@click.option("--network", type=click.Choice(["auto", "isolated", "loopback"]), help="Network of the pods.")
 @click.option(
     "--config", "file", type=click.Path(dir_okay=False, path_type=Path), envvar="SHOAL_CONFIG", show_envvar=True,
     help="Configuration file.  [default: ./shoal.yaml, then shoal.yaml beside the first FILE, then "
@@ -63,10 +63,10 @@ _FIXED = {"bind": "127.0.0.1", "port": 0, "tls_cert": None, "tls_key": None}
 @click.option(
     "--out", type=click.Path(file_okay=False, path_type=Path), metavar="DIRECTORY",
     envvar="SHOAL_OUT", show_envvar=True,
-    help="Where the folder of each job is made: logs, final object, story, metrics.  [default: ./shoal-out]",
+    help="Where to create output folders: logs, final object, description, metrics.  [default: ./shoal-out]",
 )  # fmt: skip
-@click.option("--no-out", is_flag=True, help="Keep no output.")
-@click.option("--keep", is_flag=True, help="Keep the cluster's folder; `shoal up --data` looks into it afterwards.")
+@click.option("--no-out", is_flag=True, help="Write no output folder.")
+@click.option("--keep", is_flag=True, help="Keep the cluster's data folder; `shoal up --data` opens it.")
 def command(
     files: tuple[Path, ...],
     changes: tuple[str, ...],
@@ -79,18 +79,20 @@ def command(
     keep: bool,
     **options: Any,
 ) -> None:
-    """Run jobs on a throw-away cluster and wait for them.
+    """Run jobs on a temporary cluster and wait for them.
 
-    Ends with the job's own exit code: 0 where it succeeded, the code of the task that made it fail where a process
-    can have that code, 1 otherwise; 130 after Ctrl-C. The first Ctrl-C stops the job as its language does, a second
-    one ends everything at once; SIGTERM is a Ctrl-C too, and so is the loss of the terminal (SIGHUP). This cluster ends
-    with its jobs, so a job that waits for something that cannot happen in it (more nodes than there are, tasks where it
-    has none, its start, the end of its suspension, another controller, the opening of a queue, a command for an image,
-    a ConfigMap, Secret or claim that is not in the files) is stopped with that reason, and the code is 1; as long as
-    another task or gang of it can be placed, it continues.
-    Mistakes that `shoal validate` reports end the command before anything starts. The output of tasks is printed to
-    stdout (with -o, to stderr), the table and all messages about jobs to stderr. What is left of each job is a folder
-    ./shoal-out/JOB-TIME with a log per task and attempt, the job as it ended, its description and its metrics.
+    Exit code: 0 if the job succeeded; the exit code of the task that failed it, if a process can have that code; 1
+    otherwise; 130 after Ctrl-C. The first Ctrl-C stops the job by the rules of its job language, the second terminates
+    everything at once. SIGTERM and SIGHUP (loss of the terminal) act like Ctrl-C.
+
+    A job is stopped with the reason and code 1 if nothing left of it can start in this cluster: it needs more nodes
+    than exist, has no tasks, is suspended or waits for a start, belongs to another controller, its queue is closed,
+    its image has no command, or a ConfigMap, Secret or claim that it needs is not in the files. It continues as long as
+    another of its tasks or gangs can be placed.
+
+    Mistakes that `shoal validate` reports end the command before anything starts. The output of tasks goes to stdout
+    (with -o, to stderr), the table and all messages about jobs to stderr. Each job leaves a folder
+    ./shoal-out/JOB-TIME with a log per task and attempt, the final object, its description and its metrics.
 
     \b
     shoal run pet.yaml
@@ -370,8 +372,9 @@ class UnschedulableJobs:
 
     def check_required(self, job: FoundJob) -> None:
         """Look once whether the objects that a job waits for before it makes pods exist: those of the files do."""
-        owned = job.dialect.owned_objects
-        if owned is not None and (uid_of(job.manifest), "") not in self._lookups:
+        from shoal.dialects.capabilities import OwnedObjects
+
+        if job.dialect.capability(OwnedObjects) is not None and (uid_of(job.manifest), "") not in self._lookups:
             self._look_up(job, "", self._stop_without_required(job))
 
     def _look_up(self, job: FoundJob, which: str, lookup: Coroutine[Any, Any, None]) -> None:
@@ -392,8 +395,9 @@ class UnschedulableJobs:
 
     async def _stop_without_required(self, job: FoundJob) -> None:
         from shoal.cli.feasibility import MissingObject
+        from shoal.dialects.capabilities import OwnedObjects
 
-        owned = job.dialect.owned_objects
+        owned = job.dialect.capability(OwnedObjects)
         for each in owned.required_objects(job.manifest) if owned is not None else ():
             required = MissingObject(each.kind, Key(job.namespace, each.name))
             if not job.state.is_ended and await self._is_missing(required):
@@ -433,7 +437,7 @@ class UnschedulableJobs:
             self.stop(job, found.why, hint)
         elif uid not in self._reported:
             self._reported.add(uid)
-            self._shown.note(f"{job} goes on, but {found.task or 'one of its gangs'} can never start here: {why}")
+            self._shown.note(f"{job} continues, but {found.task or 'one of its gangs'} can never start here: {why}")
 
 
 async def _stop_job(cluster: Cluster, job: FoundJob, shown: LineDisplay | TableDisplay, hint: str) -> None:

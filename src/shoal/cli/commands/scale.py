@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 @click.argument("sizes", nargs=-1, required=True, metavar="ROLE=NUMBER...", shell_complete=complete_sizes)
 @cluster_options
 def command(choice: Choice, name: str, sizes: tuple[str, ...]) -> None:
-    """Change the number of tasks of a role.
+    """Set a new number of tasks for a role.
 
-    What depends on the number changes with it, in one step: a Framework that required all of its workers to succeed
-    requires all of the new number, a Job whose minAvailable meant all of its pods requires all of the new ones. A
-    minimum that exceeds the number of pods is restored with them.
+    Counts that depend on the number change in the same patch: a Framework that required all of its workers to succeed
+    requires all of the new number, and a Job whose minAvailable was all of its pods requires all of the new ones. A
+    minimum larger than the number of pods is lowered, and restored when the number rises again.
 
     \b
     shoal scale pet worker=2

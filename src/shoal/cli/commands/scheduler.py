@@ -28,48 +28,57 @@ _option = option_of("SHOAL_SCHEDULER_")
 
 @click.command("scheduler")
 @kubeconfig_options()
-@_option("--name", default="shoal-scheduler", show_default=True, metavar="NAME", help="Of its Lease.")
+@_option("--name", default="shoal-scheduler", show_default=True, metavar="NAME", help="Name of its Lease.")
 @_option(
     "--scheduler-name", "schedulers", default="shoal", show_default=True, metavar="NAME,...",
-    help="Place pods that ask for one of these.",
+    help="Place pods with one of these as schedulerName.",
 )  # fmt: skip
 @_option(
     "--volcano", type=click.Choice(["auto", "yes", "no"]), default="auto", show_default=True,
-    help="Answer for Volcano's scheduler too; auto: where Volcano is not installed.",
+    help="Place pods of scheduler volcano too; auto: if Volcano is not installed.",
 )  # fmt: skip
-@_option("--namespace", default="", metavar="NAME", help="Serve groups of this namespace alone.  [default: all]")
+@_option("--namespace", default="", metavar="NAME", help="Schedule PodGroups of this namespace only.  [default: all]")
 @_option(
     "--sharing", type=click.Choice(["proportion", "capacity"]), default="proportion", show_default=True,
-    help="How queues share: by weight, or by what each deserves, with parents.",
+    help="How queues share the cluster: by weight, or by `deserved`, with parent queues.",
 )  # fmt: skip
 @_option(
     "--profile", type=click.Choice(["auto", "pack", "spread"]), default="auto", show_default=True,
-    help="How nodes are chosen; auto: accelerators are packed, everything else is spread.",
+    help="How nodes are chosen; auto: pack accelerators, spread everything else.",
 )  # fmt: skip
-@_option("--tiers", default="", metavar="LABEL,...", help="Node labels that name racks, zones, ...; the nearest first.")
+@_option(
+    "--tiers",
+    default="",
+    metavar="LABEL,...",
+    help="Node labels of the topology tiers (rack, zone, ...), nearest first.",
+)
 @_option(
     "--config", type=click.Path(dir_okay=False, path_type=Path),
-    help="Settings: the `scheduler` of a shoal.yaml. Options that are given win.",
+    help="Configuration file; its `scheduler` is used. Options take precedence.",
 )  # fmt: skip
-@_option("--enqueue/--no-enqueue", default=True, show_default=True, help="Let groups in only where there is room.")
-@_option("--preempt/--no-preempt", default=True, show_default=True, help="Evict lower priorities within a queue.")
-@_option("--reclaim/--no-reclaim", default=True, show_default=True, help="Take back what other queues borrowed.")
+@_option("--enqueue/--no-enqueue", default=True, show_default=True, help="Admit PodGroups only if they fit.")
+@_option(
+    "--preempt/--no-preempt", default=True, show_default=True, help="Evict pods of lower priority in the same queue."
+)
+@_option(
+    "--reclaim/--no-reclaim", default=True, show_default=True, help="Evict pods of queues that exceed their share."
+)
 @leader_election_options(_option)
-@address_option(_option, "--metrics-address", "127.0.0.1:8080", "/metrics")
-@address_option(_option, "--health-address", "127.0.0.1:8081", "/healthz and /readyz")
+@address_option(_option, "--metrics-address", "127.0.0.1:8080", "Listen address of /metrics")
+@address_option(_option, "--health-address", "127.0.0.1:8081", "Listen address of /healthz and /readyz")
 @log_option(_option)
 def command(log_format: str, config: Path | None, **given: Any) -> None:
-    """Place pods on a Kubernetes cluster, gangs whole or not at all.
+    """Schedule pods on a Kubernetes cluster, gangs whole or not at all.
 
-    By queues, shares, priorities and the rules that pods and nodes have.
+    Honours queues, fair shares, priorities, and the constraints of pods and nodes.
 
     \b
     shoal scheduler                                    # in a pod, or with your kubeconfig
     shoal scheduler --volcano no --sharing capacity
 
-    Places pods whose schedulerName is `shoal`, and those for `volcano` where Volcano is not installed. Runs until
-    SIGTERM or SIGINT. Several may run at once: one leads, the others wait. `shoal install --scheduler` puts it on the
-    cluster together with the rights it needs.
+    Places pods whose schedulerName is `shoal`, and those of `volcano` if Volcano is not installed. Runs until SIGTERM
+    or SIGINT. Of several replicas one is the leader, the others stand by. `shoal install --scheduler` installs it on
+    the cluster with the permissions it needs.
     """
     from shoal.controller_runtime.process import ServerOptions, log_to_stderr
     from shoal.scheduler.main import run_scheduler

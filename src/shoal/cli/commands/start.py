@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 def command(choice: Choice, name: str) -> None:
     """Start a job that waits for its start, or resume one that is held.
 
-    A Framework waits with executionType Create; a Volcano Job that was aborted is held, and so is a batch Job that was
-    suspended. What of it has succeeded is not run again.
+    Starts a Framework with executionType Create; resumes a Volcano Job that was aborted and a batch Job that is
+    suspended. Tasks that have succeeded are not run again.
     """
     from shoal.cli.job_actions import start
     from shoal.cli.job_lookup import find_job

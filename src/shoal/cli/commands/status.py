@@ -19,9 +19,9 @@ from shoal.local.orphan_cleanup import end_throwaways
 @data_option
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def command(folder: Path, output: str) -> None:
-    """Show what runs where.
+    """Show the nodes and pods of a cluster on this machine.
 
-    Ends with code 3 where no cluster runs in the folder.
+    Exit code 3 if no cluster runs in the folder.
     """
     end_throwaways()
     data = DataFolder(folder)

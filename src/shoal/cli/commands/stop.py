@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 @job_argument
 @cluster_options
 def command(choice: Choice, name: str) -> None:
-    """Stop a job; the object stays.
+    """Stop a job and keep its object.
 
-    Its pods end with their grace periods. A stopped job does not run again: delete it and submit it again for that. A
-    batch Job is suspended instead: it keeps its successes, and `shoal start` resumes it. A ReplicaSet has no end and
-    cannot be stopped: scale it to 0, or delete it.
+    Its pods are terminated with their grace periods. A stopped job does not run again: delete it and submit it again. A
+    batch Job is suspended instead: it keeps its successes, and `shoal start` resumes it. A ReplicaSet never completes
+    and cannot be stopped: scale it to 0, or delete it.
     """
     from shoal.cli.job_actions import stop, why_unstoppable
     from shoal.cli.job_lookup import find_job
@@ -34,8 +34,8 @@ def command(choice: Choice, name: str) -> None:
         if (why := why_unstoppable(job)) is not None:
             raise click.ClickException(why)
         is_new = await stop(cluster, job)
-        if job.dialect.stop_holds:
-            return f"{job} is {'' if is_new else 'already '}suspended. `shoal start {job.name}` lets it go on."
+        if job.stop_keeps_work:
+            return f"{job} is {'' if is_new else 'already '}suspended. `shoal start {job.name}` resumes it."
         return f"{job} {'stops' if is_new else 'is stopping already'}. `shoal wait {job.name}` waits until it has."
 
     click.echo(with_cluster(choice, work, is_change=True))

@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 @click.command("submit")
 @files_argument
 @set_option
-@click.option("--dry-run", is_flag=True, help="Let the cluster judge everything and keep nothing.")
+@click.option("--dry-run", is_flag=True, help="Server-side dry run: validate and store nothing.")
 @click.option(
     "--config", "file", type=click.Path(dir_okay=False, path_type=Path), envvar="SHOAL_CONFIG", show_envvar=True,
     help="Configuration file with the `images:` of these jobs, on a cluster of this machine.  [default: ./shoal.yaml, "
     "then shoal.yaml beside the first FILE, then ~/.config/shoal/shoal.yaml]",
 )  # fmt: skip
-@click.option("-o", "--output", type=click.Choice(["yaml", "json"]), help="Print what the cluster stored.")
+@click.option("-o", "--output", type=click.Choice(["yaml", "json"]), help="Print the stored objects.")
 @cluster_options
 def command(
     choice: Choice,
@@ -36,11 +36,11 @@ def command(
 ) -> None:
     """Submit jobs to a cluster.
 
-    Jobs are created; other objects in the files (Services, ConfigMaps) are brought to what the files say. Stops at
-    the first object that is refused, with every mistake in it. On a cluster of this machine jobs run as with
-    `shoal run`: in the folder this command is called in, with its PATH and Python environment, and with the `images:`
-    of the shoal.yaml found from here; one without `images:` leaves the cluster's own in force. Its `capacity:`,
-    `network:` and `pod_pids_limit:` take effect only when a cluster starts: a warning names those that differ.
+    Creates the jobs and updates other objects (Services, ConfigMaps) to match the files. Stops at the first object
+    that is rejected and prints every mistake in it. On a cluster of this machine jobs run as with `shoal run`: in the
+    current folder, with the PATH and Python environment of this command, and with the `images:` of the configuration
+    file; if it has none, those of the cluster apply. `capacity:`, `network:` and `pod_pids_limit:` take effect only
+    when a cluster starts: a warning names those that differ.
     """
     from shoal.cli.job_table import format_objects
     from shoal.cli.lint import idle_warnings

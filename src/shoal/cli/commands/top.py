@@ -20,10 +20,10 @@ COLUMNS = ("JOB", "TASK", "CPU", "MEMORY", "NODE")
 @click.argument("name", required=False, metavar="[JOB]", shell_complete=complete_jobs)
 @cluster_options
 def command(choice: Choice, name: str | None) -> None:
-    """Show the processor time and memory that the tasks of jobs use now.
+    """Show the CPU and memory usage of the tasks of jobs.
 
-    Of all jobs in the namespace, or of one; the busiest task first. CPU is in thousandths of a core, MEMORY in MiB,
-    as in `kubectl top`.
+    Lists all jobs of the namespace, or one job; the busiest task first. CPU is in millicores, MEMORY in MiB, as in
+    `kubectl top`.
     """
     from shoal.cli.job_table import format_table
 

@@ -11,8 +11,10 @@ from shoal.cli.install_options import installation_options, progress, run_with_c
 
 @click.command("uninstall")
 @installation_options
-@click.option("--crds", is_flag=True, help="Delete the kinds too, and with them every job of every namespace.")
-@click.option("--dry-run", is_flag=True, help="Say what would be deleted and change nothing.")
+@click.option(
+    "--crds", is_flag=True, help="Delete the CustomResourceDefinitions too, and with them every job of every namespace."
+)
+@click.option("--dry-run", is_flag=True, help="Print what would be deleted.")
 def command(
     kubeconfig: Path | None,
     context: str,
@@ -22,13 +24,13 @@ def command(
     crds: bool,
     dry_run: bool,
 ) -> None:
-    """Take the operator off a cluster; kinds and jobs stay.
+    """Remove the operator from a cluster; jobs stay.
 
     \b
     shoal uninstall
     shoal uninstall --crds      # and every job with them
 
-    Pods of running jobs continue; they are not managed until an operator is installed again.
+    Pods of running jobs continue; no operator manages them until one is installed again.
     """
     from shoal.install.apply import uninstall
     from shoal.install.manifests import InstallOptions

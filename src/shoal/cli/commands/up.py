@@ -42,23 +42,25 @@ def capacity_of(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -
 
 @click.command("up")
 @data_option
-@click.option("--detach", "-d", is_flag=True, help="Return once the cluster is ready; it goes on in the background.")
+@click.option("--detach", "-d", is_flag=True, help="Run the cluster in the background; return when it is ready.")
 @click.option(
     "--nodes",
     type=click.IntRange(1, 64),
-    help="Split the machine into this many nodes.  [default: as the last time, else 1]",
+    help="Divide the machine into this many nodes.  [default: as last time, else 1]",
 )
 @click.option(
     "--capacity", multiple=True, metavar="NAME=AMOUNT", callback=capacity_of,
-    help="Declare a resource of each node, for trying things out: --capacity nvidia.com/gpu=4",
+    help="Declare the capacity of a resource per node, for tests: --capacity nvidia.com/gpu=4",
 )  # fmt: skip
-@click.option("--network", type=click.Choice(["auto", "isolated", "loopback"]), help="How pods get their addresses.")
-@click.option("--bind", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="Where the API listens.")
+@click.option("--network", type=click.Choice(["auto", "isolated", "loopback"]), help="Network of the pods.")
+@click.option("--bind", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="Listen address of the API.")
 @click.option(
-    "--port", type=click.IntRange(0, 65535), help="Port of the API.  [default: that of the last time, or any]"
+    "--port", type=click.IntRange(0, 65535), help="Port of the API.  [default: as last time, else any free port]"
 )
 @click.option("--tls-cert", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Certificate to serve.")
-@click.option("--tls-key", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Its key.")
+@click.option(
+    "--tls-key", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Private key of the certificate."
+)
 @click.option(
     "--config", "file", type=click.Path(dir_okay=False, path_type=Path), envvar="SHOAL_CONFIG", show_envvar=True,
     help="Configuration file.  [default: ./shoal.yaml, then ~/.config/shoal/shoal.yaml]",
@@ -67,8 +69,8 @@ def capacity_of(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -
 def command(folder: Path, detach: bool, ready_fd: int | None, **options: Any) -> None:
     """Start a cluster on this machine.
 
-    It serves the Kubernetes API and runs pods as processes. What it stores stays in the folder: a cluster that was
-    stopped or killed resumes where it was. If it runs already, the command reports that and succeeds.
+    It serves the Kubernetes API and runs pods as processes. Its data stays in its folder: a cluster that was stopped or
+    killed continues from there. If it is already running, the command reports that and exits with 0.
 
     \b
     shoal up --detach
@@ -111,8 +113,8 @@ def configured(options: dict[str, Any], *, job_file: Path | None = None) -> Clus
         raise click.UsageError(f"--bind: {refused}") from None
     if open_to_others and not certificate:
         raise click.UsageError(
-            f"--bind {options['bind']} can be reached from other machines. Give --tls-cert and --tls-key, so that they "
-            "can tell this server from another, or leave --bind out."
+            f"--bind {options['bind']} can be reached from other machines. Give --tls-cert and --tls-key, so that "
+            "clients can verify this server, or leave --bind out."
         )
     return ClusterConfig(
         nodes=options["nodes"] or settings.nodes,

@@ -13,19 +13,18 @@ from shoal.cli.manifest_files import UnreadableFile, files_argument, job_file, r
 @click.command("validate")
 @files_argument
 @set_option
-@click.option("--strict", is_flag=True, help="Count warnings as mistakes.")
+@click.option("--strict", is_flag=True, help="Treat warnings as mistakes.")
 @click.option(
     "--config", "file", type=click.Path(dir_okay=False, path_type=Path), envvar="SHOAL_CONFIG", show_envvar=True,
-    help="Configuration file with the images.  [default: as for `shoal run`]",
+    help="Configuration file with `images:`.  [default: as for `shoal run`]",
 )  # fmt: skip
 def command(files: tuple[Path, ...], changes: tuple[str, ...], strict: bool, file: Path | None) -> None:
     """Check manifests without a cluster.
 
-    Prints every mistake that a cluster would report when they are submitted and when the first pods are created, each
-    with its path and what would be right. A field that no schema declares is a mistake. Warnings are about what is
-    accepted and does not start as written, such as a container without a command on this machine, and those about
-    images are the same as `shoal run` and `shoal submit` print. Ends with 0 where
-    there are no mistakes, with 1 otherwise.
+    Prints every mistake that a cluster would report on submission and on creation of the first pods, each with its path
+    and the correction. Fields that no schema declares are mistakes. Warnings are about manifests that are accepted but
+    do not start as written, such as a container without a command; warnings about images are those of `shoal run` and
+    `shoal submit`. Exit code 0 without mistakes, 1 otherwise.
     """
     from shoal.cli.offline_validation import format_result, make_machinery, validate, without_command
     from shoal.cli.project import images_without_entry, load_config

@@ -24,14 +24,16 @@ TIMED_OUT = 124
 @click.option(
     "--for", "goal", type=click.Choice(["completed", "running", "deleted"]), default="completed", show_default=True
 )
-@click.option("--timeout", type=click.FloatRange(0), metavar="SECONDS", help="How long at most.  [default: for ever]")
+@click.option(
+    "--timeout", type=click.FloatRange(0), metavar="SECONDS", help="Maximum time to wait.  [default: no limit]"
+)
 @cluster_options
 def command(choice: Choice, name: str, goal: str, timeout: float | None) -> None:
-    """Wait until a job has ended, runs, or is gone.
+    """Wait until a job has completed, runs, or is deleted.
 
-    Ends with the job's own exit code when waiting for its end (0 where it succeeded, the failed task's where a process
-    can have that code, else 1), with 1 where the goal cannot be reached any more, and with 124 when time is up. A
-    Volcano Job that was aborted counts as ended until it is resumed.
+    Exit code when waiting for completion: 0 if the job succeeded, the exit code of the task that failed it if a
+    process can have that code, else 1. Exit code 1 if the condition can no longer be met, 124 on timeout. An aborted
+    Volcano Job counts as completed until it is resumed.
     """
     from shoal.cli.job_lookup import JobNotFound, find_job
     from shoal.cli.job_table import exit_code_of

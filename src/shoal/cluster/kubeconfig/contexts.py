@@ -65,7 +65,7 @@ def from_kubeconfig(files: Path | Sequence[Path], *, server: str = "", context: 
         compression=not (cluster.flag("disable-compression") or _is_local(url)),
         user_description=f"user {user_name} of {user.file}"
         if user_name
-        else f"nobody: context {name} of {context_entry.file} has no user",
+        else f"no user: context {name} of {context_entry.file} has no user",
         name=name,
         certificate=user.content("client-certificate"),
         files=(*(entry.file for entry in config.entries), *_files_of(user)),

@@ -190,7 +190,7 @@ class ExecPluginCredentials:
         try:
             return datetime.fromisoformat(value).astimezone(UTC)
         except ValueError:
-            raise self._error(f"says that its credentials expire at {value!r}, which is no time") from None
+            raise self._error(f"returned credentials that expire at {value!r}, which is no time") from None
 
     def _error(self, what: str) -> ConnectionConfigError:
         return ConnectionConfigError(f"the plugin {self._plugin.command} ({self._plugin.where}) {what}")

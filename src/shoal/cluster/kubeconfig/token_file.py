@@ -47,9 +47,9 @@ class TokenFile:
             raise self._unreadable(problem) from None
         if not is_token(token):
             what = "holds more than a token" if token else "is empty"
-            raise ConnectionConfigError(f"the token file {self._path} {what}; have it written anew")
+            raise ConnectionConfigError(f"the token file {self._path} {what}; have it written again")
         self._credentials = RequestCredentials(bearer_header(token))
 
     def _unreadable(self, problem: Exception) -> ConnectionConfigError:
         reason = problem.strerror if isinstance(problem, OSError) else problem
-        return ConnectionConfigError(f"the token file {self._path} cannot be read: {reason}; have it written anew")
+        return ConnectionConfigError(f"the token file {self._path} cannot be read: {reason}; have it written again")

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ConcurrencyBounds:
-    next_turn: float = 32
+    initial: float = 32
     least: float = 1
     # Answers may be slow for reasons that asking less does not change. And a server that writes its log to disk takes
     # what arrives together as one: eight at a time were seen to cost it up to twice as much each as thirty-two.
@@ -30,7 +30,7 @@ class ConcurrencyLimit:
 
     def __init__(self, bounds: ConcurrencyBounds | None = None) -> None:
         self._bounds = bounds or ConcurrencyBounds()
-        self.limit = self._bounds.next_turn
+        self.limit = self._bounds.initial
         self._slow_start = True
         self._halved_at = float("-inf")
         self._best_latency: dict[str, float] = {}

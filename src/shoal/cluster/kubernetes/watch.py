@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import aiohttp
 import msgspec
 
-from shoal.cluster.client import EventType, Page, WatchEvent
+from shoal.cluster.client import Page, WatchEvent, WatchEventType
 from shoal.cluster.kubernetes.errors import error_from_status, not_json
 from shoal.cluster.kubernetes.field_decoders import Decoders, set_type_meta
 from shoal.cluster.kubernetes.paths import bool_param, path_of, with_query
@@ -26,7 +26,7 @@ from shoal.kube.objects import Obj
 
 PAGE = 500
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
-_TYPES = {each.value: each for each in EventType}
+_TYPES = {each.value: each for each in WatchEventType}
 _BROKEN = (aiohttp.ClientError, OSError, TimeoutError)
 
 
@@ -117,9 +117,9 @@ class Watcher:
     async def _list_pages_and_watch(self, watch_request: WatchRequest) -> AsyncGenerator[WatchEvent, None]:
         items, version = await self._list_pages(watch_request)
         for item in items:
-            yield WatchEvent(EventType.ADDED, item)
+            yield WatchEvent(WatchEventType.ADDED, item)
         end = {"annotations": {INITIAL_EVENTS_END: "true"}, "resourceVersion": version}
-        yield WatchEvent(EventType.BOOKMARK, {"metadata": end})
+        yield WatchEvent(WatchEventType.BOOKMARK, {"metadata": end})
         async with aclosing(self.watch(watch_request, version)) as events:
             async for event in events:
                 yield event

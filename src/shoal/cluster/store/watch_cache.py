@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from shoal.cluster.client import EventType
+from shoal.cluster.client import WatchEventType
 from shoal.cluster.types import RawEvent, Stored
 from shoal.kube.objects import Key, Obj
 
@@ -46,21 +46,21 @@ class StoredChange:
         before = self.previous is not None and (selects is None or selects(self.previous))
         after = self.current is not None and (selects is None or selects(self.current))
         if after:
-            return self._event(EventType.MODIFIED if before else EventType.ADDED)
-        return self._event(EventType.DELETED) if before else None
+            return self._event(WatchEventType.MODIFIED if before else WatchEventType.ADDED)
+        return self._event(WatchEventType.DELETED) if before else None
 
-    def _event(self, event_type: EventType) -> RawEvent:
+    def _event(self, event_type: WatchEventType) -> RawEvent:
         if self._events is None:
             self._events = {}
         event = self._events.get(event_type)
         if event is None:
-            written = None if event_type is EventType.DELETED else self._written
+            written = None if event_type is WatchEventType.DELETED else self._written
             event = RawEvent(event_type, self._object_bytes(event_type), self.revision, _object=written)
             self._events[event_type] = event
         return event
 
-    def _object_bytes(self, event_type: EventType) -> bytes:
-        if event_type is not EventType.DELETED:
+    def _object_bytes(self, event_type: WatchEventType) -> bytes:
+        if event_type is not WatchEventType.DELETED:
             assert self.current is not None
             return self.current.raw
         # The last content the watcher knew, under the version of the deletion: it can resume from there.

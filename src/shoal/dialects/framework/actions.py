@@ -9,8 +9,9 @@ from typing import Any
 from shoal.dialects.framework import template_fields
 from shoal.dialects.framework.pod_preview import preview_pods
 from shoal.dialects.framework.spec import roles_of, tasks_of
+from shoal.kube.errors import Cause
 from shoal.kube.objects import Obj, annotations_of, at_path
-from shoal.kube.schema_errors import find_unknown_fields
+from shoal.kube.schema_errors import FieldWarning, find_unknown_fields
 from shoal.kube.schemas import named
 
 _POLICY = "frameworkAttemptCompletionPolicy"
@@ -115,10 +116,16 @@ def warn(manifest: Obj, old: Obj | None = None) -> list[str]:
     for index, task in tasks_of(manifest):
         pod, path = task.get("pod"), f"spec.taskRoles[{index}].task.pod"
         if isinstance(pod, dict):
-            found += [f"{path}.{odd}: read as {proper}" for odd, proper in template_fields.misspelled_fields(pod)]
+            odd_fields = template_fields.misspelled_fields(pod)
+            found += [FieldWarning(f"{path}.{odd}", f"read as {proper}") for odd, proper in odd_fields]
             found += find_unknown_fields(named("PodTemplateSpec"), template_fields.canonical(pod), path)
             found += _barrier(template_fields.canonical(pod), path)
-    return found + [f"{cause}; the role's pods will be refused" for cause in preview_pods(manifest)]
+    return found + [_preview_warning(cause) for cause in preview_pods(manifest)]
+
+
+def _preview_warning(cause: Cause) -> str:
+    text = f"{cause.message}; the role's pods will be refused"
+    return FieldWarning(cause.field, text) if cause.field else text
 
 
 def _waits(manifest: Obj) -> Iterator[str]:
@@ -127,9 +134,10 @@ def _waits(manifest: Obj) -> Iterator[str]:
     if any(role.get("taskNumber") for role in roles):
         return
     if roles:
-        yield f"spec.taskRoles: no role has tasks: it waits until `shoal scale` gives {roles[0].get('name')} some"
+        first = roles[0].get("name")
+        yield FieldWarning("spec.taskRoles", f"no role has tasks: it waits until `shoal scale` gives {first} some")
     else:
-        yield "spec.taskRoles: there are no roles, so there are no tasks: it waits until there are some"
+        yield FieldWarning("spec.taskRoles", "there are no roles, so there are no tasks: it waits until there are some")
 
 
 def _barrier(pod: Obj, path: str) -> Iterator[str]:
@@ -137,9 +145,9 @@ def _barrier(pod: Obj, path: str) -> Iterator[str]:
     policy, first = at_path(pod, "spec", "restartPolicy", default="Always"), at_path(pod, "spec", "initContainers")
     waits = isinstance(first, list) and any(_is_barrier(container) for container in first)
     if waits and policy != "Never":
-        yield (
-            f"{path}.spec.restartPolicy: {policy} restarts the barrier in place, so its time-out can never free the "
-            f"other pods; use Never"
+        yield FieldWarning(
+            f"{path}.spec.restartPolicy",
+            f"{policy} restarts the barrier in place, so its time-out can never free the other pods; use Never",
         )
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from shoal.dialects.dialect import Snapshot
+from shoal.dialects.capabilities import Snapshot
 from shoal.dialects.framework import names
 from shoal.dialects.framework.compression import unpacked
 from shoal.dialects.framework.pod_builder import owner

@@ -22,14 +22,14 @@ from shoal.kube.validation.errors import duplicate, invalid
 
 _EXPECTED = {
     "code": "the completion code of the entry",
-    "podPatterns": "at least one pattern of the pods the entry stands for",
+    "podPatterns": "at least one pattern of the pods the entry is for",
 }
 
 
 # What the reference needs and we do not, by field, and what does it here.
 _PACE = "requests follow the pace at which the API server answers"
 _CONNECTION = "`--kubeconfig` and `--context` say which cluster is meant, else KUBECONFIG"
-_ESTABLISHED = "a watch tells when the definition is ready"
+_ESTABLISHED = "a watch shows when the definition is ready"
 _IDLE = {
     "kube_api_server_address": _CONNECTION,
     "kube_config_file_path": _CONNECTION,

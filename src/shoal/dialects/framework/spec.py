@@ -138,7 +138,7 @@ def _is_not_too_large(roles: list[TaskRole]) -> list[TaskRole]:
 class FrameworkSpec(Model):
     """What the user wants."""
 
-    description: Annotated[str | None, Field(description="A few words for people")] = ""
+    description: Annotated[str | None, Field(description="A description for people")] = ""
     execution_type: Annotated[
         Literal["Create", "Start", "Stop"],
         Field(

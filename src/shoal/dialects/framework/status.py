@@ -6,12 +6,11 @@ code is identified by its number, names and instance uids are computed from adja
 
 from __future__ import annotations
 
-from datetime import datetime
 from uuid import NAMESPACE_URL, uuid5
 
 import msgspec
 
-from shoal.dialects.dialect import StatePatch, StateUnreadable, StatusReport
+from shoal.dialects.dialect import StatePatch, StateUnreadable
 from shoal.dialects.framework import status_types as wire
 from shoal.dialects.framework.completion_codes import failure_class_of, is_final
 from shoal.dialects.framework.compression import LARGE_BYTES, TOO_LARGE_BYTES, packed, unpacked
@@ -25,7 +24,6 @@ from shoal.engine import (
     Intent,
     Job,
     JobState,
-    Observed,
     Outcome,
     RoleState,
     Run,
@@ -58,11 +56,6 @@ def record(job: Job, state: JobState, settings: FrameworkSettings) -> StatePatch
     compresses = settings.large_framework_compression
     status = packed(status_of(job.name, state), from_bytes=LARGE_BYTES if compresses else TOO_LARGE_BYTES)
     return StatePatch(({"op": "add", "path": "/status", "value": status},), subresource="status")
-
-
-def report(job: Job, state: JobState, observed: Observed, previous: Obj, now: datetime) -> StatusReport:  # noqa: ARG001
-    """Nothing: the ledger is the status."""
-    return StatusReport()
 
 
 def status_of(framework: str, state: JobState) -> Obj:

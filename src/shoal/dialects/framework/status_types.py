@@ -115,7 +115,7 @@ class TaskStatus(StatusRecord, frozen=True):
     state: State = "AttemptCreationPending"
     transition_time: Moment | None = None
     deletion_pending: Annotated[
-        bool, Meta(description="Scaled away: counts for nothing and goes as soon as its pod is gone")
+        bool, Meta(description="Scaled away: does not count, and is removed as soon as its pod is gone")
     ] = False
     retry_policy_status: RetryPolicyStatus = RetryPolicyStatus()
     attempt_status: TaskAttemptStatus = TaskAttemptStatus()

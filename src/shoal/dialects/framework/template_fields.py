@@ -46,7 +46,7 @@ _CONTAINER = _fields(
     image=_part("What it runs", type="string"),
     command=_list("The program, in place of the image's own", _TEXT),
     args=_list("What the program is given", _TEXT),
-    env=_list("Variables; those that tell a task who it is stand before them", _VARIABLE),
+    env=_list("Variables; those that identify a task precede them", _VARIABLE),
 )
 OUTLINE: Obj = {
     "type": "object",

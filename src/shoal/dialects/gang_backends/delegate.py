@@ -1,4 +1,4 @@
-"""A dialect whose gangs are handed to a backend: the same dialect, with another object for its groups.
+"""A dialect whose gangs are handed to a backend: the same dialect in a wrapper, with another object for its groups.
 
 Everything that depends on the backend is here, so that neither the dialect nor the operator depends on which one it is:
 the kind that is watched and written (and so the rights), the digest that detects when a group has to change, the gate
@@ -10,13 +10,20 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from hashlib import blake2b
-from typing import Any
 
 from msgspec.structs import replace as with_fields
 
-from shoal.dialects.dialect import Dialect, DialectSettings, ManifestInvalid, ObservedChild, OwnedObjects, StatePatch
+from shoal.dialects.capabilities import (
+    Capability,
+    ClusterValidation,
+    DialectSettings,
+    Gangs,
+    ObservedChild,
+    OwnedObjects,
+    OwnedObjectsWrapper,
+)
+from shoal.dialects.dialect import Dialect, DialectWrapper, ManifestInvalid, StatePatch
 from shoal.dialects.gang_backends import backend, backend_by_label
 from shoal.dialects.gang_backends.backend import Backend
 from shoal.dialects.gang_backends.gang import GangSpec
@@ -31,6 +38,7 @@ from shoal.engine import (
     ObservedGroup,
     ObservedObject,
     OwnedObjectRef,
+    Target,
     TaskRef,
 )
 from shoal.engine.policies import Gate, GroupGate, Reaction
@@ -49,24 +57,12 @@ _MOST_KNOWN = 1_000
 
 def with_backend(dialect: Dialect, backend: Backend) -> Dialect:
     """The language with its gangs handed over; a language without gangs as it is."""
-    owned = dialect.owned_objects
-    if owned is None or owned.gangs is None:
-        return dialect
-    gangs = _GangCache(owned, backend)
-    if backend.kind != owned.group:
-        # Its queues are another scheduler's, and no object here shows whether a job may enter them.
-        dialect = replace(dialect, validate_in_cluster=None, validated_against=())
-    return replace(
-        dialect,
-        owned_objects=_owned_objects(owned, backend, gangs),
-        read=partial(_read, dialect, backend, gangs),
-        build_pod=partial(_build_pod, dialect, backend, gangs),
-        record=partial(_record, dialect, backend),
-    )
+    owned, gangs = dialect.capability(OwnedObjects), dialect.capability(Gangs)
+    return dialect if owned is None or gangs is None else _DelegatedDialect(dialect, owned, gangs, backend)
 
 
 def has_gangs(dialect: Dialect) -> bool:
-    return dialect.owned_objects is not None and dialect.owned_objects.gangs is not None
+    return dialect.capability(Gangs) is not None
 
 
 def without_groups(dialect: Dialect) -> Dialect:
@@ -88,9 +84,8 @@ def unsupported_features(group: Obj) -> str:
 class _GangCache:
     """What jobs ask for, kept by what they are read from: every pod of a job asks for the same."""
 
-    def __init__(self, owned: OwnedObjects, backend: Backend) -> None:
-        assert owned.gangs is not None
-        self._gangs = owned.gangs
+    def __init__(self, gangs: Gangs, backend: Backend) -> None:
+        self._gangs = gangs
         self._longest_name = backend.longest_name
         self._known: dict[tuple[object, ...], Mapping[str, GangSpec]] = {}
         self._last: tuple[Obj, Mapping[str, GangSpec]] = ({}, {})
@@ -115,7 +110,9 @@ class _GangCache:
 
     def _read(self, manifest: Obj) -> Mapping[str, GangSpec]:
         limit = self._longest_name
-        return {key: replace(gang, name=_fitting(gang.name, limit)) for key, gang in self._gangs(manifest).items()}
+        return {
+            key: replace(gang, name=_fitting(gang.name, limit)) for key, gang in self._gangs.specs(manifest).items()
+        }
 
 
 def _fitting(name: str, limit: int) -> str:
@@ -138,22 +135,50 @@ def _name(backend: Backend, gang: GangSpec) -> str:
 # --- the job and its pods ------------------------------------------------------------------------------------------
 
 
-def _read(
-    dialect: Dialect, backend: Backend, gangs: _GangCache, manifest: Obj, settings: DialectSettings
-) -> Job | None:
-    job = dialect.read(manifest, settings)
-    if job is None:
-        return None
-    wanted = gangs.of(manifest)
-    refusals = [why for gang in wanted.values() if (why := backend.rejection_reason(gang))]
-    if refusals:
-        raise ManifestInvalid([Cause("FieldValueForbidden", why, "spec") for why in refusals])
-    policies = job.policies
-    if backend.evicts:
-        # First: a policy for all events means events of its pods, and a revoked admission costs no retry.
-        again = Reaction(Action.RESTART_RUN, frozenset({EventType.GROUP_EVICTED}), charged=False)
-        policies = replace(policies, reactions=(again, *policies.reactions))
-    return replace(job, policies=replace(policies, gates=tuple(_gates(policies.gates, backend, wanted))))
+class _DelegatedDialect(DialectWrapper):
+    """Jobs, pods and job states as the dialect makes them, completed by what the backend needs."""
+
+    def __init__(self, dialect: Dialect, owned: OwnedObjects, gangs: Gangs, backend: Backend) -> None:
+        self._backend = backend
+        self._wanted = _GangCache(gangs, backend)
+        replaced: tuple[type[Capability], ...] = (OwnedObjects, Gangs)
+        if backend.kind != gangs.group:
+            # Its queues are another scheduler's, and no object here shows whether a job may enter them.
+            replaced = (*replaced, ClusterValidation)
+        own = _DelegatedObjects(owned, gangs.group, backend, self._wanted)
+        super().__init__(dialect, replaced=replaced, added=(own, _DelegatedGangs(gangs, backend, self._wanted)))
+
+    def to_job(self, manifest: Obj, settings: DialectSettings) -> Job | None:
+        job, backend = super().to_job(manifest, settings), self._backend
+        if job is None:
+            return None
+        wanted = self._wanted.of(manifest)
+        refusals = [why for gang in wanted.values() if (why := backend.rejection_reason(gang))]
+        if refusals:
+            raise ManifestInvalid([Cause("FieldValueForbidden", why, "spec") for why in refusals])
+        policies = job.policies
+        if backend.evicts:
+            # First: a policy for all events means events of its pods, and a revoked admission costs no retry.
+            again = Reaction(Action.RESTART_RUN, frozenset({EventType.GROUP_EVICTED}), charged=False)
+            policies = replace(policies, reactions=(again, *policies.reactions))
+        return replace(job, policies=replace(policies, gates=tuple(_gates(policies.gates, backend, wanted))))
+
+    def build_pod(self, manifest: Obj, create: Create) -> Obj:
+        pod = super().build_pod(manifest, create)
+        pod["metadata"].get("annotations", {}).pop(GROUP_NAME, None)
+        ref = create.target
+        assert isinstance(ref, TaskRef)
+        gang = next((each for each in self._wanted.of(manifest).values() if each.has(ref.role)), None)
+        if gang is not None:
+            self._backend.add_pod(pod, gang)
+        return pod
+
+    def save_state(self, job: Job, state: JobState, settings: DialectSettings) -> StatePatch:
+        """Record the backend next to the job state where that is an annotation too, so that users can see it."""
+        made = super().save_state(job, state, settings)
+        if not made.annotations:
+            return made
+        return replace(made, annotations={**made.annotations, RECORDED: self._backend.label})
 
 
 def _gates(gates: Iterable[Gate], backend: Backend, gangs: Mapping[str, GangSpec]) -> Iterator[Gate]:
@@ -172,90 +197,85 @@ def _gates(gates: Iterable[Gate], backend: Backend, gangs: Mapping[str, GangSpec
             yield replace(gate, groups=plans, opens_when=backend.opens_when, follows=backend.follows)
 
 
-def _build_pod(dialect: Dialect, backend: Backend, gangs: _GangCache, manifest: Obj, create: Create) -> Obj:
-    pod = dialect.build_pod(manifest, create)
-    pod["metadata"].get("annotations", {}).pop(GROUP_NAME, None)
-    ref = create.target
-    assert isinstance(ref, TaskRef)
-    gang = next((each for each in gangs.of(manifest).values() if each.has(ref.role)), None)
-    if gang is not None:
-        backend.add_pod(pod, gang)
-    return pod
-
-
-def _record(dialect: Dialect, backend: Backend, job: Job, state: JobState, settings: DialectSettings) -> StatePatch:
-    """Record the backend next to the job state where that is an annotation too, so that users can see it."""
-    made = dialect.record(job, state, settings)
-    if not made.annotations:
-        return made
-    return replace(made, annotations={**made.annotations, RECORDED: backend.label})
-
-
 # --- the group -----------------------------------------------------------------------------------------------------
 
 
-def _owned_objects(owned: OwnedObjects, backend: Backend, gangs: _GangCache) -> OwnedObjects:
-    children = tuple(child for child in owned.children if child.kind != owned.group)
-    if backend.kind is not None:
-        children = (
-            *(replace(child, kind=backend.kind) for child in owned.children if child.kind == owned.group),
-            *children,
-        )
-    return replace(
-        owned,
-        children=children,
-        build_object=partial(_build_object, owned, backend, gangs),
-        locate_object=partial(_locate_object, owned, backend, gangs),
-        observe_child=partial(_observe_child, owned, backend),
-        definitions=partial(_definitions, owned, backend),
-        group=backend.kind or owned.group,
-        pending_reason=lambda group: backend.status_of(group).message.rstrip("."),
-        select_groups=partial(_select_groups, backend, gangs) if backend.is_sliced else None,
-        cluster_lookups=backend.cluster_lookups,
-        acknowledge_pods=backend.acknowledge_pods,
-        replace_group=partial(_replace_group, backend) if backend.is_sliced else None,
-    )
+class _DelegatedObjects(OwnedObjectsWrapper):
+    """The owned objects of the dialect, with the backend's kind in the place of its groups."""
+
+    def __init__(self, owned: OwnedObjects, group: Kind, backend: Backend, wanted: _GangCache) -> None:
+        self._backend = backend
+        self._wanted = wanted
+        children = tuple(child for child in owned.children if child.kind != group)
+        if backend.kind is not None:
+            groups = (replace(child, kind=backend.kind) for child in owned.children if child.kind == group)
+            children = (*groups, *children)
+        super().__init__(owned, children)
+
+    def build_object(self, manifest: Obj, apply: Apply, is_new: bool) -> Obj:
+        made, backend = super().build_object(manifest, apply, is_new), self._backend
+        if not isinstance(apply.target, GroupRef):
+            return made
+        assert backend.kind is not None
+        gang = self._wanted.of(manifest)[apply.target.key]
+        unsaid = ", nor ".join(backend.unsupported_fields(gang))
+        notes = {**annotations_of(made), **backend.group_annotations, **({LEFT_OUT: unsaid} if unsaid else {})}
+        if not backend.requests_shrink:
+            notes.pop(ELASTIC, None)  # eviction is decided by that scheduler alone
+        metadata = {**made["metadata"], "name": _name(backend, gang), "annotations": notes}
+        kind = backend.kind
+        return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, "spec": backend.spec(gang)}
+
+    def locate_object(self, manifest: Obj, target: Target) -> tuple[Kind, str]:
+        backend = self._backend
+        if isinstance(target, GroupRef) and backend.kind is not None:
+            return backend.kind, _name(backend, self._wanted.of(manifest)[target.key])
+        if isinstance(target, OwnedObjectRef) and target.name.startswith(_SLICE) and backend.kind is not None:
+            key, _, digest = target.name.removeprefix(_SLICE).rpartition(":")
+            return backend.kind, f"{self._wanted.of(manifest)[key].name}-{digest[:8]}"
+        return super().locate_object(manifest, target)
+
+    def observe_child(self, obj: Obj, manifest: Obj) -> ObservedChild | None:
+        found = super().observe_child(obj, manifest)
+        if found is None or not isinstance(found[1], ObservedGroup) or not isinstance(found[0], GroupRef):
+            return found
+        seen = self._backend.status_of(obj)
+        group = with_fields(found[1], admitted=seen.admitted, unknown=seen.partially_placed, evicted=seen.evicted)
+        return found[0], group
+
+    def definitions(self) -> tuple[Obj, ...]:
+        """CRDs of a foreign scheduler are left to that scheduler."""
+        own = self._backend.kind == POD_GROUP
+        return tuple(each for each in super().definitions() if own or kinds_of(each)[0] != POD_GROUP)
 
 
-def _build_object(
-    owned: OwnedObjects, backend: Backend, gangs: _GangCache, manifest: Obj, apply: Apply, is_new: bool
-) -> Obj:
-    made = owned.build_object(manifest, apply, is_new)
-    if not isinstance(apply.target, GroupRef):
-        return made
-    assert backend.kind is not None
-    gang = gangs.of(manifest)[apply.target.key]
-    unsaid = ", nor ".join(backend.unsupported_fields(gang))
-    notes = {**annotations_of(made), **backend.group_annotations, **({LEFT_OUT: unsaid} if unsaid else {})}
-    if not backend.requests_shrink:
-        notes.pop(ELASTIC, None)  # eviction is decided by that scheduler alone
-    metadata = {**made["metadata"], "name": _name(backend, gang), "annotations": notes}
-    kind = backend.kind
-    return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, "spec": backend.spec(gang)}
+class _DelegatedGangs(Gangs):
+    """What the dialect's jobs ask for, and what the backend's scheduler says to it."""
 
+    def __init__(self, gangs: Gangs, backend: Backend, wanted: _GangCache) -> None:
+        self._inner = gangs
+        self._backend = backend
+        self._wanted = wanted
+        self.group = backend.kind or gangs.group
+        self.cluster_lookups = backend.cluster_lookups
+        self.acknowledges_pods = backend.acknowledge_pods is not None
 
-def _locate_object(
-    owned: OwnedObjects, backend: Backend, gangs: _GangCache, manifest: Obj, target: Any
-) -> tuple[Kind, str]:
-    if isinstance(target, GroupRef) and backend.kind is not None:
-        return backend.kind, _name(backend, gangs.of(manifest)[target.key])
-    if isinstance(target, OwnedObjectRef) and target.name.startswith(_SLICE) and backend.kind is not None:
-        key, _, digest = target.name.removeprefix(_SLICE).rpartition(":")
-        return backend.kind, f"{gangs.of(manifest)[key].name}-{digest[:8]}"
-    return owned.locate_object(manifest, target)
+    def specs(self, manifest: Obj) -> Mapping[str, GangSpec]:
+        return self._inner.specs(manifest)
 
+    def pending_reason(self, group: Obj) -> str:
+        return self._backend.status_of(group).message.rstrip(".")
 
-def _observe_child(owned: OwnedObjects, backend: Backend, obj: Obj, manifest: Obj) -> ObservedChild | None:
-    found = owned.observe_child(obj, manifest)
-    if found is None or not isinstance(found[1], ObservedGroup) or not isinstance(found[0], GroupRef):
-        return found
-    seen = backend.status_of(obj)
-    return found[0], with_fields(found[1], admitted=seen.admitted, unknown=seen.partially_placed, evicted=seen.evicted)
+    def select_groups(self, found: Sequence[ObservedChild], manifest: Obj) -> Sequence[ObservedChild]:
+        return _select_groups(self._backend, self._wanted, found, manifest) if self._backend.is_sliced else found
 
+    def replace_group(self, made: Obj, others: Iterable[Obj]) -> None:
+        if self._backend.is_sliced:
+            _replace_group(self._backend, made, others)
 
-def _definitions(owned: OwnedObjects, backend: Backend) -> tuple[Obj, ...]:
-    """CRDs of a foreign scheduler are left to that scheduler."""
-    return tuple(each for each in owned.definitions() if backend.kind == POD_GROUP or kinds_of(each)[0] != POD_GROUP)
+    def acknowledge_pods(self, group: Obj, are_up: bool, now: str) -> Obj | None:
+        tell = self._backend.acknowledge_pods
+        return tell(group, are_up, now) if tell is not None else None
 
 
 # --- groups that take over from each other -------------------------------------------------------------------------

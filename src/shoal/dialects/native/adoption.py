@@ -8,7 +8,7 @@ none.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from shoal.dialects.native.batch_job_spec import FINALIZER, MANAGER, is_indexed
@@ -86,15 +86,11 @@ def orphans_of_job(manifest: Obj) -> str:
     return orphans_of(manifest) if at_path(manifest, "spec", "manualSelector") else ""
 
 
-def adopt_patch(kind: Kind) -> Callable[[Obj, Obj], Obj | None]:
-    """How one of that kind takes an orphan, where it does."""
-
-    def of(pod: Obj, manifest: Obj) -> Obj | None:
-        claimant = adopter_from(kind, manifest)
-        taker = adopter_of(pod, [claimant]) if claimant is not None else None
-        return adoption_patch(pod, taker) if taker is not None else None
-
-    return of
+def adopt_patch(kind: Kind, pod: Obj, manifest: Obj) -> Obj | None:
+    """How an object of that kind takes an orphan, where it does."""
+    claimant = adopter_from(kind, manifest)
+    taker = adopter_of(pod, [claimant]) if claimant is not None else None
+    return adoption_patch(pod, taker) if taker is not None else None
 
 
 def is_released(pod: Obj, controller: Adopter) -> bool:

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 
-from shoal.dialects.dialect import Dialect
+from shoal.dialects.capabilities import CompletionProgress, PodFinalizer, Progress, Scaling, Suspension
+from shoal.dialects.dialect import StatePatch, StatusReport
 from shoal.dialects.native import adoption, batch_job_status, pod_builder, pod_failure_policy
 from shoal.dialects.native.batch_job_spec import FINALIZER, ROLE, admit, is_indexed, read
-from shoal.dialects.native.settings import settings
-from shoal.engine import Create, TaskRef
+from shoal.dialects.native.settings import NativeSettings
+from shoal.dialects.native.template_dialect import (
+    GeneratedNames,
+    SelectorAdoption,
+    TemplateDialect,
+    TemplateWarnings,
+)
+from shoal.engine import Create, Job, JobState, Observed, TaskRef
+from shoal.kube.errors import Cause
 from shoal.kube.kinds import JOB
 from shoal.kube.objects import Obj, name_of
 
@@ -45,10 +54,6 @@ def _add_index_variable(container: Obj) -> None:
         container["env"] = [*variables, {"name": INDEX_VARIABLE, "valueFrom": source}]
 
 
-def warn(manifest: Obj, _: Obj | None = None) -> list[str]:
-    return [*pod_builder.unknown_fields(JOB, manifest), *pod_failure_policy.ignored_fields(manifest.get("spec") or {})]
-
-
 def scale_patch(manifest: Obj, sizes: Mapping[str, int]) -> list[Obj]:
     """More or fewer at once. How many successes are wanted stays, but for a job by index whose numbers go together."""
     spec = manifest["spec"]
@@ -62,49 +67,80 @@ def scale_patch(manifest: Obj, sizes: Mapping[str, int]) -> list[Obj]:
     return operations
 
 
-def stop_patch(manifest: Obj) -> list[Obj]:
-    """Suspend the Job: its pods are deleted and its successes kept."""
-    del manifest
-    return [{"op": "add", "path": "/spec/suspend", "value": True}]
+class _Parallelism(Scaling):
+    def patch(self, manifest: Obj, sizes: Mapping[str, int]) -> list[Obj]:
+        return scale_patch(manifest, sizes)
 
 
-def start_patch(manifest: Obj) -> list[Obj]:
-    del manifest
-    return [{"op": "add", "path": "/spec/suspend", "value": False}]
+class _Suspend(Suspension):
+    """A suspended Job has no pods and keeps its successes."""
+
+    keeps_work = True
+
+    def stop_patch(self, manifest: Obj) -> list[Obj]:
+        del manifest
+        return [{"op": "add", "path": "/spec/suspend", "value": True}]
+
+    def start_patch(self, manifest: Obj) -> list[Obj]:
+        del manifest
+        return [{"op": "add", "path": "/spec/suspend", "value": False}]
 
 
-_display_name = pod_builder.display_name(ROLE)
+class _BatchJobWarnings(TemplateWarnings):
+    def warn(self, new: Obj, old: Obj | None) -> list[str]:
+        return [*super().warn(new, old), *pod_failure_policy.ignored_fields(new.get("spec") or {})]
 
 
-def display_name(pod: Obj, manifest: Obj) -> str:
-    return "" if is_indexed(manifest["spec"]) else _display_name(pod, manifest)
+class _BatchJobProgress(Progress):
+    def status_state(self, manifest: Obj) -> JobState:
+        return batch_job_status.status_state(manifest)
+
+    def completion(self, manifest: Obj) -> CompletionProgress | None:
+        return batch_job_status.completion_progress(manifest)
 
 
-DIALECT = Dialect(
-    kind=JOB,
-    crd=None,
-    settings=settings,
-    default=pod_builder.default_of(JOB),
-    admit=admit,
-    preview_pods=pod_builder.preview_pods,
-    warn=warn,
-    read=read,
-    build_pod=build_pod,
-    pod_name=pod_builder.no_name,
-    restore=batch_job_status.restore,
-    record=batch_job_status.record,
-    owner=pod_builder.owner_of(JOB),
-    observe_pod=pod_builder.pod_observer(JOB, ROLE, FINALIZER),
-    report=batch_job_status.report,
-    finalizer=FINALIZER,
-    orphans=adoption.orphans_of_job,
-    adopt_patch=adoption.adopt_patch(JOB),
-    scale_patch=scale_patch,
-    stop_patch=stop_patch,
-    stop_holds=True,
-    start_patch=start_patch,
-    display_name=display_name,
-    status_state=batch_job_status.status_state,
-    completion_progress=batch_job_status.completion_progress,
-    embedded_only=True,
-)
+class _BatchJobNames(GeneratedNames):
+    def of(self, pod: Obj, manifest: Obj) -> str:
+        return "" if is_indexed(manifest["spec"]) else super().of(pod, manifest)
+
+
+class _ManualSelectorAdoption(SelectorAdoption):
+    def orphans(self, manifest: Obj) -> str:
+        return adoption.orphans_of_job(manifest)
+
+
+class BatchJobDialect(TemplateDialect):
+    kind = JOB
+    role = ROLE
+    finalizer = FINALIZER
+    capabilities = (
+        _Parallelism(),
+        _Suspend(),
+        _BatchJobWarnings(JOB),
+        _BatchJobProgress(),
+        _BatchJobNames(ROLE),
+        PodFinalizer(FINALIZER),
+        _ManualSelectorAdoption(JOB),
+    )
+
+    def validate(self, new: Obj, old: Obj | None = None) -> list[Cause]:
+        del old
+        return admit(new)
+
+    def to_job(self, manifest: Obj, settings: NativeSettings) -> Job | None:
+        return read(manifest, settings)
+
+    def build_pod(self, manifest: Obj, create: Create) -> Obj:
+        return build_pod(manifest, create)
+
+    def load_state(self, manifest: Obj) -> JobState:
+        return batch_job_status.restore(manifest)
+
+    def save_state(self, job: Job, state: JobState, settings: NativeSettings) -> StatePatch:
+        return batch_job_status.record(job, state, settings)
+
+    def status(self, job: Job, state: JobState, observed: Observed, manifest: Obj, now: datetime) -> StatusReport:
+        return batch_job_status.report(job, state, observed, manifest, now)
+
+
+DIALECT = BatchJobDialect()

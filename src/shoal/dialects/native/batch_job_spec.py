@@ -13,7 +13,7 @@ from shoal.dialects.dialect import ManifestInvalid
 from shoal.dialects.job_limits import LARGEST_INDEXED, size_error
 from shoal.dialects.memo import memoize
 from shoal.dialects.native import pod_failure_policy
-from shoal.dialects.native.pod_builder import validator_of
+from shoal.dialects.native.pod_builder import template_errors
 from shoal.dialects.native.settings import NativeSettings
 from shoal.engine import Job, Outcome, Policies, Role
 from shoal.engine.policies import (
@@ -72,12 +72,9 @@ def _complete(job: Obj) -> Obj:
     return job
 
 
-_template_errors = validator_of(JOB, _complete)
-
-
 def admit(manifest: Obj) -> list[Cause]:
     """What the API server refuses; and more pods than are made or remembered, which it does not."""
-    return _template_errors(manifest) or _too_large(manifest["spec"])
+    return template_errors(JOB, manifest, _complete) or _too_large(manifest["spec"])
 
 
 def read(manifest: Obj, settings: NativeSettings) -> Job | None:

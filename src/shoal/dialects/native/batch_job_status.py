@@ -13,7 +13,8 @@ from datetime import datetime
 from msgspec.structs import replace
 
 from shoal.dialects import state_annotation
-from shoal.dialects.dialect import CompletionProgress, StatePatch, StatusReport
+from shoal.dialects.capabilities import CompletionProgress
+from shoal.dialects.dialect import StatePatch, StatusReport
 from shoal.dialects.job_limits import LARGEST_JOB, MOST_INDEXES_OF_INDEXED
 from shoal.dialects.native.batch_job_spec import ROLE, is_indexed
 from shoal.dialects.native.pod_failure_policy import POD_SUCCEEDED

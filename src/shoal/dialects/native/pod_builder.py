@@ -59,75 +59,41 @@ def reference(manifest: Obj, kind: Kind) -> Obj:
     }
 
 
-def no_name(_: Obj, __: TaskRef) -> str:
-    """The name is unknown before the server generates it."""
-    return ""
+def display_name(role: str, pod: Obj) -> str:
+    """By the letters that the server drew."""
+    return f"{role}-{name_of(pod).rpartition('-')[2]}"
 
 
-def display_name(role: str) -> Callable[[Obj, Obj], str]:
-    """By the letters that the server drew: `pod-x7k2q`. Others have had its place before, and others will."""
-
-    def call(pod: Obj, _: Obj) -> str:
-        return f"{role}-{name_of(pod).rpartition('-')[2]}"
-
-    return call
-
-
-def owner_of(kind: Kind) -> Callable[[Obj], Owner | None]:
+def owner_of(kind: Kind, obj: Obj) -> Owner | None:
     """Whose pod it is, where its owner is of that kind."""
-
-    def owner(obj: Obj) -> Owner | None:
-        controller = controller_of(obj)
-        if controller is None or (controller.get("apiVersion"), controller.get("kind")) != (
-            kind.api_version,
-            kind.kind,
-        ):
-            return None
-        return Owner(Key(namespace_of(obj), str(controller.get("name"))), str(controller.get("uid")))
-
-    return owner
+    controller = controller_of(obj)
+    if controller is None or (controller.get("apiVersion"), controller.get("kind")) != (kind.api_version, kind.kind):
+        return None
+    return Owner(Key(namespace_of(obj), str(controller.get("name"))), str(controller.get("uid")))
 
 
-def pod_observer(kind: Kind, role: str, finalizer: str = "") -> Callable[[Obj, Obj], ObservedPod | None]:
+def observe_pod(kind: Kind, role: str, pod: Obj, manifest: Obj, finalizer: str = "") -> ObservedPod | None:
     """The pod as the engine sees it beside the object that made it."""
-    owner = owner_of(kind)
-
-    def body(pod: Obj, manifest: Obj) -> ObservedPod | None:
-        mine = owner(pod)
-        if mine is None or mine.uid != uid_of(manifest):
-            return None
-        return read_pod(pod, role=role, index=parse_count(annotations_of(pod).get(SLOT)), finalizer=finalizer)
-
-    return body
+    mine = owner_of(kind, pod)
+    if mine is None or mine.uid != uid_of(manifest):
+        return None
+    return read_pod(pod, role=role, index=parse_count(annotations_of(pod).get(SLOT)), finalizer=finalizer)
 
 
 # --- what people write ---------------------------------------------------------------------------------------------
 
 
-def default_of(kind: Kind) -> Callable[[Obj], Obj]:
-    def default(manifest: Obj) -> Obj:
-        filled: Obj = clone(manifest)
-        apply_defaults(kind, filled)
-        return filled
-
-    return default
+def default(kind: Kind, manifest: Obj) -> Obj:
+    filled: Obj = clone(manifest)
+    apply_defaults(kind, filled)
+    return filled
 
 
-def validator_of(kind: Kind, complete: Callable[[Obj], Obj] = lambda filled: filled) -> Callable[[Obj], list[Cause]]:
+def template_errors(kind: Kind, manifest: Obj, complete: Callable[[Obj], Obj] = lambda filled: filled) -> list[Cause]:
     """Every mistake; `complete` adds what a server writes into a new object by itself."""
-    default = default_of(kind)
-
-    def admit(manifest: Obj) -> list[Cause]:
-        filled = default(manifest)
-        filled["metadata"] = {**_STAND_IN, **(filled.get("metadata") or {})}
-        return validate_create(kind, complete(filled))
-
-    return admit
-
-
-def preview_pods(_: Obj) -> list[Cause]:
-    """Nothing: the template is judged whole when it is written."""
-    return []
+    filled = default(kind, manifest)
+    filled["metadata"] = {**_STAND_IN, **(filled.get("metadata") or {})}
+    return validate_create(kind, complete(filled))
 
 
 def unknown_fields(kind: Kind, manifest: Obj) -> list[str]:

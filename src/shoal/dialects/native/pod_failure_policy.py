@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from shoal.engine import FailureClass, Outcome
 from shoal.engine.policies import ContainerPattern, FailurePolicy, FailureRule, PodPattern, Span
 from shoal.kube.objects import Obj
+from shoal.kube.schema_errors import FieldWarning
 from shoal.kube.structural_schema.re2 import compiled
 
 COMPLETE = Outcome(FailureClass.OK, phrase="CompletionsReached", text="Reached expected number of succeeded pods")
@@ -35,7 +36,7 @@ TOO_MANY_INDEXES_FAILED = Outcome(
 POD_DELETED = Outcome(FailureClass.UNKNOWN, phrase="PodDeleted", text="The pod was deleted before it had ended")
 POD_UNSEEN = Outcome(FailureClass.TRANSIENT, phrase="PodUnseen", text="The pod was created and never seen")
 POD_SUCCEEDED = Outcome(FailureClass.OK, phrase="Succeeded", text="Pod succeeded")
-NO_CODE = Outcome(FailureClass.UNKNOWN, phrase="PodFailed", text="The pod failed and no container says why")
+NO_CODE = Outcome(FailureClass.UNKNOWN, phrase="PodFailed", text="The pod failed and no container has a reason")
 
 _FAILURE_CLASSES = {
     "Ignore": FailureClass.TRANSIENT,
@@ -84,6 +85,6 @@ def ignored_fields(spec: Obj) -> Iterator[str]:
     for place, rule in enumerate((spec.get("podFailurePolicy") or {}).get("rules") or ()):
         path = f"spec.podFailurePolicy.rules[{place}]"
         if any(each.get("status", "True") != "True" for each in rule.get("onPodConditions") or ()):
-            yield f"{path}.onPodConditions: only conditions that are True are looked for"
+            yield FieldWarning(f"{path}.onPodConditions", "only conditions that are True are looked for")
         if rule.get("action") == "FailJob" and spec.get("backoffLimitPerIndex") is not None:
-            yield f"{path}.action: beside backoffLimitPerIndex FailJob fails the index alone"
+            yield FieldWarning(f"{path}.action", "beside backoffLimitPerIndex FailJob fails the index alone")

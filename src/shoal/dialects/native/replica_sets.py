@@ -12,11 +12,18 @@ from datetime import UTC, datetime, timedelta
 from msgspec.structs import replace
 
 from shoal.dialects import state_annotation
-from shoal.dialects.dialect import Dialect, ManifestInvalid, StatePatch, StatusReport
+from shoal.dialects.capabilities import Progress, Scaling
+from shoal.dialects.dialect import ManifestInvalid, StatePatch, StatusReport
 from shoal.dialects.job_limits import LARGEST_JOB, size_error
 from shoal.dialects.memo import memoize
-from shoal.dialects.native import adoption, pod_builder
-from shoal.dialects.native.settings import NativeSettings, settings
+from shoal.dialects.native import pod_builder
+from shoal.dialects.native.settings import NativeSettings
+from shoal.dialects.native.template_dialect import (
+    GeneratedNames,
+    SelectorAdoption,
+    TemplateDialect,
+    TemplateWarnings,
+)
 from shoal.engine import Create, Job, JobState, Observed, ObservedPod, Policies, Role, RoleState, Stage, TaskState
 from shoal.engine.policies import (
     Bound,
@@ -52,13 +59,10 @@ _POLICIES = Policies(
     clock=Timeouts(creation_seconds=CREATION_SECONDS),
 )
 
-_template_errors = pod_builder.validator_of(REPLICA_SET)
-observe_pod = pod_builder.pod_observer(REPLICA_SET, ROLE)
-
 
 def admit(manifest: Obj) -> list[Cause]:
     """What the API server refuses; and more pods than are made, which it does not."""
-    if mistakes := _template_errors(manifest):
+    if mistakes := pod_builder.template_errors(REPLICA_SET, manifest):
         return mistakes
     wrong = size_error(_wanted_replicas(manifest))
     return [invalid("spec.replicas", _wanted_replicas(manifest), wrong)] if wrong else []
@@ -85,14 +89,6 @@ def _size(manifest: Obj) -> int:
 
 def _wanted_replicas(manifest: Obj) -> int:
     return int(at_path(manifest, "spec", "replicas", default=1))
-
-
-def build_pod(manifest: Obj, create: Create) -> Obj:
-    return pod_builder.pod_from(manifest, REPLICA_SET, create)
-
-
-def warn(manifest: Obj, _: Obj | None = None) -> list[str]:
-    return pod_builder.unknown_fields(REPLICA_SET, manifest)
 
 
 def scale_patch(manifest: Obj, sizes: Mapping[str, int]) -> list[Obj]:
@@ -155,28 +151,47 @@ def _available_at(pod: ObservedPod, long_enough: timedelta) -> datetime | None:
     return pod.ready_since + long_enough if pod.ready_since is not None else None
 
 
-DIALECT = Dialect(
-    kind=REPLICA_SET,
-    other_versions=(REPLICA_SET_V1BETA1,),
-    crd=None,
-    settings=settings,
-    default=pod_builder.default_of(REPLICA_SET),
-    admit=admit,
-    preview_pods=pod_builder.preview_pods,
-    warn=warn,
-    read=read,
-    build_pod=build_pod,
-    pod_name=pod_builder.no_name,
-    restore=restore,
-    record=record,
-    owner=pod_builder.owner_of(REPLICA_SET),
-    observe_pod=observe_pod,
-    report=report,
-    scale_patch=scale_patch,
-    status_state=status_state,
-    embedded_only=True,
-    never_completes=True,
-    display_name=pod_builder.display_name(ROLE),
-    orphans=adoption.orphans_of,
-    adopt_patch=adoption.adopt_patch(REPLICA_SET),
-)
+class _Replicas(Scaling):
+    def patch(self, manifest: Obj, sizes: Mapping[str, int]) -> list[Obj]:
+        return scale_patch(manifest, sizes)
+
+
+class _ReplicaSetProgress(Progress):
+    def status_state(self, manifest: Obj) -> JobState:
+        return status_state(manifest)
+
+
+class ReplicaSetDialect(TemplateDialect):
+    kind = REPLICA_SET
+    other_versions = (REPLICA_SET_V1BETA1,)
+    role = ROLE
+    never_completes = True
+    capabilities = (
+        _Replicas(),
+        TemplateWarnings(REPLICA_SET),
+        _ReplicaSetProgress(),
+        GeneratedNames(ROLE),
+        SelectorAdoption(REPLICA_SET),
+    )
+
+    def validate(self, new: Obj, old: Obj | None = None) -> list[Cause]:
+        del old
+        return admit(new)
+
+    def to_job(self, manifest: Obj, settings: NativeSettings) -> Job:
+        return read(manifest, settings)
+
+    def build_pod(self, manifest: Obj, create: Create) -> Obj:
+        return pod_builder.pod_from(manifest, REPLICA_SET, create)
+
+    def load_state(self, manifest: Obj) -> JobState:
+        return restore(manifest)
+
+    def save_state(self, job: Job, state: JobState, settings: NativeSettings) -> StatePatch:
+        return record(job, state, settings)
+
+    def status(self, job: Job, state: JobState, observed: Observed, manifest: Obj, now: datetime) -> StatusReport:
+        return report(job, state, observed, manifest, now)
+
+
+DIALECT = ReplicaSetDialect()

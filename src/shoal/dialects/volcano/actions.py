@@ -6,15 +6,15 @@ from collections.abc import Iterator, Mapping
 
 from pydantic import ValidationError
 
+from shoal.dialects.template_validation import unknown_fields
 from shoal.dialects.volcano import plugins
 from shoal.dialects.volcano.children import plugin_job_of
 from shoal.dialects.volcano.min_available import MinAvailableNotes
 from shoal.dialects.volcano.plugins.svc import fits_a_variable
 from shoal.dialects.volcano.spec import JobSpec, LifecyclePolicy, TaskSpec, default, spec_of
-from shoal.dialects.volcano.template_validation import unknown_fields
 from shoal.dialects.volcano.validation import admit
-from shoal.kube.errors import Cause
 from shoal.kube.objects import Obj, at_path
+from shoal.kube.schema_errors import FieldWarning
 
 
 def scale_patch(manifest: Obj, sizes: Mapping[str, int]) -> list[Obj]:
@@ -53,11 +53,6 @@ def _scaled(task: Obj, place: int, size: int, minima: list[int]) -> Iterator[Obj
         yield {"op": "add", "path": f"{path}/partitionPolicy/totalPartitions", "value": whole}
 
 
-def preview_pods(_: Obj) -> list[Cause]:
-    """Nothing: `admit` judges the templates whole."""
-    return []
-
-
 # --- warnings ------------------------------------------------------------------------------------------------------
 
 
@@ -81,10 +76,10 @@ def _ineffective_policies(spec: JobSpec) -> Iterator[str]:
         policy = at_path(task.template, "spec", "restartPolicy", default="Always")
         if policy == "Never" or not _asks_for_failures(spec, task):
             continue
-        yield (
-            f"spec.tasks[{place}].template.spec.restartPolicy: {policy} restarts containers in place, so the pods of "
-            f"{task.name} hardly ever fail and policies for PodFailed or an exit code stay silent; use Never, or "
-            f"the event TaskFailed"
+        yield FieldWarning(
+            f"spec.tasks[{place}].template.spec.restartPolicy",
+            f"{policy} restarts containers in place, so the pods of {task.name} hardly ever fail and policies for "
+            f"PodFailed or an exit code stay silent; use Never, or the event TaskFailed",
         )
 
 
@@ -99,9 +94,10 @@ def _unmatched_events(spec: JobSpec) -> Iterator[str]:
     for path, policies in lists:
         for place, policy in enumerate(policies):
             if "JobUpdated" in policy.named:
-                yield f"{path}[{place}].event: JobUpdated is never raised"
+                yield FieldWarning(f"{path}[{place}].event", "JobUpdated is never raised")
             if "PodPending" in policy.named and not policy.timeout:
-                yield f"{path}[{place}].timeout: PodPending needs one: every pod is pending for a moment"
+                text = "PodPending needs one: every pod is pending for a moment"
+                yield FieldWarning(f"{path}[{place}].timeout", text)
 
 
 def _long_lists(manifest: Obj, spec: JobSpec) -> Iterator[str]:
@@ -110,7 +106,8 @@ def _long_lists(manifest: Obj, spec: JobSpec) -> Iterator[str]:
     scene = plugin_job_of(manifest, spec)
     for task in spec.tasks:
         if not fits_a_variable(scene, task):
-            yield (
-                f"spec.plugins[svc]: the list of {task.name}'s hosts is too long for a variable: it is in "
-                f"/etc/volcano alone, and VC_{task.name.upper().replace('-', '_')}_HOSTS is not set"
+            yield FieldWarning(
+                "spec.plugins[svc]",
+                f"the list of {task.name}'s hosts is too long for a variable: it is in /etc/volcano alone, and "
+                f"VC_{task.name.upper().replace('-', '_')}_HOSTS is not set",
             )

@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from hashlib import blake2b
 from typing import Any
 
-from shoal.dialects.dialect import ChildKind, OwnedObjects, RequiredObject
+from shoal.dialects.capabilities import ChildKind, ObservedChild, OwnedObjects, RequiredObject
+from shoal.dialects.capabilities import Gangs as GangCapability
 from shoal.dialects.gang_backends import volcano
 from shoal.dialects.gang_backends.volcano import gang_status
 from shoal.dialects.volcano import names
@@ -170,9 +171,7 @@ def describe_failure(target: Target) -> str:
 # --- recognising ---------------------------------------------------------------------------------------------------
 
 
-def observe_child(
-    obj: Obj, manifest: Obj
-) -> tuple[GroupRef, ObservedGroup] | tuple[OwnedObjectRef, ObservedObject] | None:
+def observe_child(obj: Obj, manifest: Obj) -> ObservedChild | None:
     """A child beside its job; None where it is no child of this job, or no group or companion."""
     if not is_controlled_by(obj, manifest):
         return None
@@ -244,21 +243,39 @@ def controlled(spec: JobSpec, job: str, uid: str) -> Mapping[str, str]:
     return found
 
 
-OWNED_OBJECTS = OwnedObjects(
-    children=(
+class JobChildren(OwnedObjects):
+    children = (
         ChildKind(POD_GROUP, _OURS),
         ChildKind(SERVICE, _OURS),
         ChildKind(CONFIG_MAP, _OURS),
         ChildKind(SECRET, _OURS),
         ChildKind(PERSISTENT_VOLUME_CLAIM),
-    ),
-    build_object=build_object,
-    locate_object=locate_object,
-    observe_child=observe_child,
-    describe_failure=describe_failure,
-    required_objects=required_objects,
-    definitions=gang_definitions,
-    group=POD_GROUP,
-    pending_reason=pending_reason,
-    gangs=gangs_of,
-)
+    )
+
+    def build_object(self, manifest: Obj, apply: Apply, is_new: bool) -> Obj:
+        return build_object(manifest, apply, is_new)
+
+    def locate_object(self, manifest: Obj, target: Target) -> tuple[Kind, str]:
+        return locate_object(manifest, target)
+
+    def observe_child(self, obj: Obj, manifest: Obj) -> ObservedChild | None:
+        return observe_child(obj, manifest)
+
+    def describe_failure(self, target: Target) -> str:
+        return describe_failure(target)
+
+    def required_objects(self, manifest: Obj) -> tuple[RequiredObject, ...]:
+        return required_objects(manifest)
+
+    def definitions(self) -> tuple[Obj, ...]:
+        return gang_definitions()
+
+
+class JobGangs(GangCapability):
+    group = POD_GROUP
+
+    def specs(self, manifest: Obj) -> Gangs:
+        return gangs_of(manifest)
+
+    def pending_reason(self, group: Obj) -> str:
+        return pending_reason(group)

@@ -6,7 +6,7 @@ created, or with an unknown action is rejected with an Event and removed like an
 
 from __future__ import annotations
 
-from shoal.dialects.dialect import Commands
+from shoal.dialects.capabilities import Commands
 from shoal.dialects.volcano import names
 from shoal.engine import Command
 from shoal.kube.objects import Key, Obj, name_of, namespace_of, uid_of
@@ -51,10 +51,17 @@ def new_command(manifest: Obj, action: str) -> Obj:
     }
 
 
-JOB_COMMANDS = Commands(
-    kind=COMMAND,
-    target=target,
-    read=read,
-    stop=lambda manifest: new_command(manifest, "TerminateJob"),
-    start=lambda manifest: new_command(manifest, "ResumeJob"),
-)
+class JobCommands(Commands):
+    kind = COMMAND
+
+    def target(self, command: Obj) -> Key | None:
+        return target(command)
+
+    def read(self, command: Obj, manifest: Obj) -> Command:
+        return read(command, manifest)
+
+    def stop(self, manifest: Obj) -> Obj:
+        return new_command(manifest, "TerminateJob")
+
+    def start(self, manifest: Obj) -> Obj:
+        return new_command(manifest, "ResumeJob")

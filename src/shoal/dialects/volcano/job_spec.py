@@ -248,7 +248,7 @@ def _gates(spec: JobSpec) -> tuple[GroupGate | ExternalGate, ...]:
     claims = [
         ExternalGate(
             key=claim_key(name),
-            message=f"The job waits for the PersistentVolumeClaim {name}: somebody has to create it",
+            message=f"The job waits for the PersistentVolumeClaim {name}: create it",
             reason="PVCError",
         )
         for name in claims_of_others(spec)

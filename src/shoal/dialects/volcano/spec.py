@@ -124,9 +124,7 @@ class TaskSpec(Model):
         str, Field(description="Part of the names of its pods", json_schema_extra={"maxLength": cel_rules.LONGEST_NAME})
     ] = ""
     replicas: Annotated[int, _number("How many pods; may change at any time", high=LARGEST_JOB)] = 0
-    min_available: Annotated[int | None, _number("How many must be placeable together; all where it is not said")] = (
-        None
-    )
+    min_available: Annotated[int | None, _number("How many must be placeable together; all by default")] = None
     template: Annotated[dict[str, Any], Field(description="The pod"), WithJsonSchema(dict(PRESERVED))] = Field(
         default_factory=dict
     )

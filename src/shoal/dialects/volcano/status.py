@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import datetime
-from itertools import islice
 from typing import Any
 
 import msgspec
@@ -17,13 +16,14 @@ from pydantic import ValidationError
 
 from shoal.dialects import state_annotation
 from shoal.dialects.dialect import StatePatch, StatusReport
+from shoal.dialects.displayed_state import complete_state
 from shoal.dialects.volcano import names
 from shoal.dialects.volcano import status_types as wire
 from shoal.dialects.volcano.children import controlled
 from shoal.dialects.volcano.completion_codes import COMPLETED, CUT_OFF, FAILED, TERMINATED
 from shoal.dialects.volcano.settings import VolcanoSettings
 from shoal.dialects.volcano.spec import spec_of
-from shoal.engine import Intent, Job, JobState, Observed, Outcome, PodPhase, RoleState, Run, Stage, Stamps, TaskState
+from shoal.engine import Intent, Job, JobState, Observed, Outcome, PodPhase, Run, Stage, Stamps
 from shoal.kube import times
 from shoal.kube.objects import Obj, at_path, name_of, uid_of
 
@@ -53,46 +53,15 @@ def status_state(manifest: Obj) -> JobState:
     if state.is_ended and at_path(manifest, "status", "state", "phase") not in _ENDS:
         state = replace(state, run=replace(state.run, stage=Stage.LEAVING))  # what people see is about to follow
     counts = at_path(manifest, "status", "taskStatusCount", default={})
-    roles = []
-    for role in _complete_roles(manifest, state):
-        running = int(at_path(counts, role.name, "phase", "Running", default=0))
-        tasks: list[TaskState] = []
-        for task in role.tasks:
-            if not task.is_done:
-                task = _living(task, state, is_running=running > 0)
-                running -= task.had_pod
-            tasks.append(task)
-        roles.append(replace(role, tasks=tuple(tasks)))
-    return replace(state, roles=tuple(roles))
+    running = {name: int(at_path(found, "phase", "Running", default=0)) for name, found in counts.items()}
+    return complete_state(state, _sizes(manifest), running, cut_off=CUT_OFF)
 
 
-def _complete_roles(manifest: Obj, state: JobState) -> list[RoleState]:
-    """The roles of the ledger, with the tasks of the spec that it has nothing to say about."""
+def _sizes(manifest: Obj) -> dict[str, int]:
     try:
-        sizes = {task.name: task.replicas for task in spec_of(manifest).tasks}
+        return {task.name: task.replicas for task in spec_of(manifest).tasks}
     except ValidationError:  # reported where jobs are read
-        sizes = {}
-    known = {role.name: role for role in state.roles}
-    return [_filled(known.get(name) or RoleState(name), sizes.get(name, 0)) for name in {**sizes, **known}]
-
-
-def _filled(role: RoleState, size: int) -> RoleState:
-    places = {task.index: task for task in role.tasks}
-    missing = size - sum(not task.dropped for task in role.tasks)
-    free = (index for index in range(size + len(places)) if index not in places)
-    places |= {index: TaskState(index) for index in islice(free, max(missing, 0))}
-    return replace(role, tasks=tuple(places[index] for index in sorted(places)))
-
-
-def _living(task: TaskState, state: JobState, *, is_running: bool) -> TaskState:
-    """A task without an outcome of its own: it runs or will, or ends with the run, or ended with the job."""
-    if state.is_ended:
-        return replace(task, stage=Stage.DONE, attempt=replace(task.attempt, outcome=CUT_OFF))
-    if not state.run.is_open and (task.had_pod or state.run.intent is Intent.END):
-        return replace(task, stage=Stage.LEAVING)
-    if not task.had_pod:
-        return task
-    return replace(task, stage=Stage.RUNNING if is_running else Stage.PREPARING)
+        return {}
 
 
 def _state_from_status(manifest: Obj) -> JobState:

@@ -11,14 +11,14 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from shoal.dialects.dialect import Lookup
+from shoal.dialects.capabilities import Lookup
 from shoal.dialects.job_limits import LARGEST_JOB
+from shoal.dialects.template_validation import template_errors
 from shoal.dialects.volcano import lifecycle_policies, names, plugins
 from shoal.dialects.volcano.cel_rules import MUTABLE, NO_TASK, SAME_TASKS
 from shoal.dialects.volcano.depends_on import InvalidDependencies, stages
 from shoal.dialects.volcano.partial_validation import is_consequential, validate_partially
 from shoal.dialects.volcano.spec import DEFAULT_QUEUE, JobSpec, TaskSpec, TopologySpec, default, spec_of
-from shoal.dialects.volcano.template_validation import template_errors
 from shoal.kube import names as kube_names
 from shoal.kube.errors import Cause
 from shoal.kube.objects import Obj, at_path, name_of

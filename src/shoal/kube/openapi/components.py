@@ -60,7 +60,7 @@ class Components:
         return reference
 
     def of_patch(self) -> dict[str, str]:
-        self._schemas[_PATCH] = {"description": "A change to an object, in the form its content type says."}
+        self._schemas[_PATCH] = {"description": "A change to an object, in the form of its content type."}
         return {"$ref": _PREFIX + _PATCH}
 
     def _type_fields(self) -> dict[str, Any]:

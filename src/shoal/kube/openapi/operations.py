@@ -19,7 +19,7 @@ _BODY_TYPES = ("application/json", "application/yaml")
 
 # name -> JSON type and what it does
 _PARAMETERS: dict[str, tuple[str, str]] = {
-    "allowWatchBookmarks": ("boolean", "Send bookmarks, which tell the version reached."),
+    "allowWatchBookmarks": ("boolean", "Send bookmarks, which carry the version reached."),
     "command": ("string", "The command to run; repeated for each argument."),
     "container": ("string", "The container; the only one, or the default one, where empty."),
     "continue": ("string", "Go on with a list from this token."),

@@ -41,7 +41,7 @@ PodSpec: What a pod is to run, and where it may run.
   overhead                       ResourceList            Resources running the pod costs beside its containers.
   preemptionPolicy               PreemptionPolicy        Whether pods of lower priority may be removed to make room for
       this one.
-  priority                       int32                   The pod's importance; higher goes first. Follows from
+  priority                       int32                   The pod's importance; higher is scheduled first. Follows from
       priorityClassName.
   priorityClassName              string                  Name of the PriorityClass that sets the priority.
   readinessGates                 []PodReadinessGate      Further conditions that must be true for the pod to count as

@@ -10,5 +10,5 @@ PriorityClass: A name for a priority that pods can have.
   kind              string            Kind of the object.
   metadata          ObjectMeta        Name, labels and what the server keeps about the object.
   preemptionPolicy  PreemptionPolicy  Whether its pods may push out others of lower priority.
-  value             int32             The priority; higher goes first. Cannot be changed.
+  value             int32             The priority; higher is scheduled first. Cannot be changed.
 """

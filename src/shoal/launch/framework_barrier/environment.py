@@ -13,7 +13,7 @@ SERVER = "KUBE_APISERVER_ADDRESS"
 KUBECONFIG = "KUBECONFIG"
 
 
-class EnvironmentInvalid(ValueError):
+class BarrierEnvironmentInvalid(ValueError):
     """The variables are wrong; the message lists every mistake, one per line."""
 
 
@@ -36,7 +36,7 @@ def read(variables: Mapping[str, str]) -> Environment:
     interval = _seconds(variables, INTERVAL, default=10, low=5, high=None, mistakes=mistakes)
     timeout = _seconds(variables, TIMEOUT, default=600, low=60, high=1200, mistakes=mistakes)
     if mistakes:
-        raise EnvironmentInvalid("\n".join(mistakes))
+        raise BarrierEnvironmentInvalid("\n".join(mistakes))
     return Environment(
         variables[FRAMEWORK_NAMESPACE],
         variables[FRAMEWORK_NAME],

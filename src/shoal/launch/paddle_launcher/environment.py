@@ -9,7 +9,7 @@ PSERVER, TRAINER = "PSERVER", "TRAINER"
 SERVER_LABEL, TRAINER_LABEL = "paddle-job-pserver", "paddle-job"
 
 
-class EnvironmentInvalid(ValueError):
+class LauncherEnvironmentInvalid(ValueError):
     """The variables are wrong; the message lists every mistake, one per line."""
 
 
@@ -60,7 +60,7 @@ def read(variables: Mapping[str, str]) -> LauncherConfig:
     trainers = _number(variables, "PADDLE_TRAINERS_NUM", mistakes)
     port = _number(variables, "PADDLE_PORT", mistakes)
     if mistakes:
-        raise EnvironmentInvalid("\n".join(mistakes))
+        raise LauncherEnvironmentInvalid("\n".join(mistakes))
     return LauncherConfig(job, role, pod, variables.get("NAMESPACE") or "", servers, trainers, port, entry)
 
 

@@ -133,7 +133,7 @@ def _mount(requested: list[dict[str, Any]], base: list[dict[str, Any]] | None, s
             if mount["source"] is None or os.path.realpath(mount["target"]) != _real_source(mount):
                 raise ExecFailed(
                     NOT_PREPARED,
-                    f"mount {mount['target']}: this machine allows no private mounts. `shoal doctor` says why.",
+                    f"mount {mount['target']}: this machine allows no private mounts. `shoal doctor` shows why.",
                 )
         return
     try:

@@ -211,7 +211,7 @@ class Upstream:
         context = ssl.create_default_context() if self._is_secure else None
         return await asyncio.open_connection(self._host, self._port, ssl=context)
 
-    def head(self, request: http_proxy.Request) -> bytes:
+    def head(self, request: http_proxy.ProxyRequest) -> bytes:
         known = [("Proxy-Authorization", f"Basic {self._secret}")] if self._secret else []
         if not request.is_tunnel:
             return request.for_proxy(*known)

@@ -19,7 +19,7 @@ class BadRequest(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class ProxyRequest:
     """What a client asked its proxy for."""
 
     method: str
@@ -50,7 +50,7 @@ class Request:
         return "\r\n".join([*lines, "", ""]).encode("latin-1")
 
 
-def parse(head: bytes) -> Request:
+def parse(head: bytes) -> ProxyRequest:
     first, *rest = head.decode("latin-1").rstrip("\r\n").split("\r\n")
     parts = first.split(" ")
     if len(parts) != 3 or not parts[2].startswith("HTTP/1."):
@@ -63,7 +63,7 @@ def parse(head: bytes) -> Request:
             raise BadRequest(f"a header without a colon: {line[:80]}")
         headers.append((name, value.strip()))
     host, port, path = _tunnel(target) if method == "CONNECT" else _destination(target)
-    return Request(method, host, port, path, tuple(headers))
+    return ProxyRequest(method, host, port, path, tuple(headers))
 
 
 def _tunnel(target: str) -> tuple[str, int, str]:

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from shoal.node.sandbox import cgroups, child_exec, cri_log, proctree
 from shoal.node.sandbox.event_loop import EventLoop
 from shoal.node.sandbox.namespaces import PodNamespaces
-from shoal.node.sandbox.shim_journal import Journal
+from shoal.node.sandbox.shim_journal import ShimJournal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ _MAX_READS = 64  # of a pipe after the end: more than it can hold, and an end ev
 class Process:
     """A process from the request to start it to the record of its end."""
 
-    def __init__(self, process: dict[str, Any], *, sandbox: str, journal: Journal, loop: EventLoop) -> None:
+    def __init__(self, process: dict[str, Any], *, sandbox: str, journal: ShimJournal, loop: EventLoop) -> None:
         self.process = process
         self.id: str = process["id"]
         self.mark = f"{sandbox}/{self.id}"

@@ -289,7 +289,7 @@ def _choose_network(wanted: Network | None, allowed: Mapping[str, Any]) -> Netwo
     if wanted is Network.ISOLATED and not allowed["network"]:
         raise NetworkUnavailable(
             f"pods cannot have networks of their own here: {allowed['network_detail']}. "
-            f"Choose the loopback network; `shoal doctor` says what that costs."
+            f"Choose the loopback network; `shoal doctor` shows what that costs."
         )
     if wanted is not None:
         return wanted

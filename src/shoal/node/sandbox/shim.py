@@ -94,12 +94,12 @@ class Shim:
         self._deletions = syscalls.watch_deletions(self._folder)
         self._loop.watch(self._deletions, lambda _: self._on_deletion())
 
-    def _open_journal(self) -> shim_journal.Journal:
+    def _open_journal(self) -> shim_journal.ShimJournal:
         name = os.open(f"{self._folder}/hostname", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
         os.write(name, self._config["spec"]["hostname"].encode() + b"\n")
         os.close(name)
         os.makedirs(f"{self._folder}/{SCRATCH}", exist_ok=True)
-        record = shim_journal.Journal(self._folder)
+        record = shim_journal.ShimJournal(self._folder)
         pid = os.getpid()
         start = proctree.start_time(pid)
         record.append("sandbox", spec=self._config["spec"], keeper=pid, keeper_start=start, boot=proctree.boot_id())

@@ -93,7 +93,7 @@ class ShimClient:
 
     @property
     def spec(self) -> SandboxSpec:
-        assert self._spec is not None, "meet the keeper first"
+        assert self._spec is not None, "the shim is not connected"
         return self._spec
 
     @property

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 NAME = "journal"
 
 
-class Journal:
+class ShimJournal:
     """The record of one sandbox, open for appending."""
 
     def __init__(self, folder: str) -> None:

@@ -1,5 +1,7 @@
 """Which pods run where, and why not: input a view of the cluster, output a plan with a message per decision.
 
+A message is a code with parameters (`shoal.kube.messages`); `shoal.scheduler.messages` has the texts.
+
 Pods, gangs, queues, preemption and topology are planned from a `ClusterView` (`shoal.scheduler.planner.cache`) by
 `planner.plan(view, now)`; these two load numpy, so import them where the first plan is made and not where a program
 starts:

@@ -11,11 +11,13 @@ from bisect import insort
 from collections.abc import Iterator, Mapping
 from heapq import heapify, heappop, heappush
 
+from shoal.kube.messages import Message
 from shoal.kube.quantity_format import Amounts
 from shoal.scheduler.planner.cycle_state import BlockReason, CycleState, add_requests, asked_at_least
 from shoal.scheduler.planner.feasibility import could_ever_run
 from shoal.scheduler.planner.gang import Gang
 from shoal.scheduler.planner.gang_types import PENDING
+from shoal.scheduler.planner.message_parts import behind, queue_missing
 from shoal.scheduler.planner.placement import Placement
 
 NO_CAPACITY = BlockReason("capacity")
@@ -125,17 +127,15 @@ def _ineligible_reason(cycle: CycleState, gang: Gang) -> BlockReason:
     group = gang.group
     queue = cycle.view.queues.get(group.queue)
     if not gang.known:
-        detail = f"there is no PodGroup {group.key.name} yet"
-        return BlockReason("pods", detail=detail, reason="NotEnoughTasks")
+        return BlockReason("pods", cause=Message("Group.Missing", {"group": group.key.name}), reason="NotEnoughTasks")
     if queue is None:
-        detail = f"there is no queue {group.queue}; create it or name another"
-        return BlockReason("queue", detail=detail, reason="QueueMissing")
+        return BlockReason("queue", cause=queue_missing(group.queue), reason="QueueMissing")
     if not queue.open:
-        detail = f"queue {group.queue} is closed; pods are placed again when it is opened"
-        return BlockReason("queue", detail=detail, reason="QueueClosed")
+        cause = Message("Turn.QueueClosedToPods", {"queue": group.queue})
+        return BlockReason("queue", cause=cause, reason="QueueClosed")
     lack = gang.missing()
     assert lack is not None, "nothing else keeps it out"
-    return BlockReason("pods", detail=lack[1], reason=lack[0])
+    return BlockReason("pods", cause=lack[1], reason=lack[0])
 
 
 def _place_nominated(cycle: CycleState, lines: dict[str, QueueLine]) -> None:
@@ -272,8 +272,8 @@ def _blocks_queue(cycle: CycleState, gang: Gang) -> bool:
 
 def _block_behind(cycle: CycleState, head: Gang, line: QueueLine) -> None:
     """Strictly in order: groups behind one that cannot start wait with it."""
+    still = BlockReason("order", cause=behind(head.name, head.group.queue), reason="Behind")
     for _, gang in line:
-        detail = f"{head.name} is ahead of it in queue {head.group.queue}, which serves strictly in order"
-        cycle.blocked[gang.key] = BlockReason("order", detail=detail, reason="Behind")
+        cycle.blocked[gang.key] = still
         cycle.lines[head.group.queue].append(gang)
     line.clear()

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from shoal.kube.messages import Message
 from shoal.kube.objects import Key
 from shoal.kube.quantity_format import Amounts
 from shoal.scheduler.planner.cache import ClusterView
@@ -37,10 +38,12 @@ class BlockReason:
 
     obstacle: Obstacle
     refusal: ShareExceeded | None = None
-    detail: str = ""
+    cause: Message | None = None  # where the obstacle and the figures do not say it
     reason: str = ""
+    quota: Key | None = None  # of the namespace: the refusal is its, not a queue's
     over_cluster: bool = False  # the refusal is the cluster's, not a queue's
-    kept: str = ""  # by which budgets, where those would have given way
+    leaving: int = 0  # how many pods were asked to leave on its behalf
+    kept: Message | None = None  # by which budgets, where those would have given way
 
 
 @dataclass(slots=True)

@@ -12,14 +12,16 @@ from typing import NamedTuple
 
 import numpy as np
 
+from shoal.kube.messages import Message
 from shoal.kube.objects import Key
 from shoal.kube.quantity_format import shown
 from shoal.scheduler.planner.cycle_state import BlockReason, CycleState, asked_at_least
-from shoal.scheduler.planner.equivalence_classes import EquivalenceClass
+from shoal.scheduler.planner.equivalence_classes import EquivalenceClass, Objection, ObjectionKind
 from shoal.scheduler.planner.fair_share import FairShares, ShareExceeded
 from shoal.scheduler.planner.feasibility import could_ever_run, is_too_large, wanted
 from shoal.scheduler.planner.gang import Gang, PlacementUnit
 from shoal.scheduler.planner.gang_types import TopologyConstraint
+from shoal.scheduler.planner.message_parts import NO_PLACE, all_of, pods, waiting
 from shoal.scheduler.planner.node_resources import NodeResources
 from shoal.scheduler.planner.placement import NodeFilter
 from shoal.scheduler.planner.resource_vectors import Ints, Mask
@@ -27,35 +29,33 @@ from shoal.scheduler.planner.scoring import COMMON
 from shoal.scheduler.planner.snapshot_types import Node, Pod
 from shoal.scheduler.planner.topology import Tier
 
-MORE_NODES = "make it smaller or add nodes"
-NEVER_FITS = f"even with nobody else there it would not fit, so {MORE_NODES}"
-NO_PLACE = "the places that are left do not suit all of them together"
-NO_NODE_TAKES_IT = "a smaller one would find no node either, so {}"
-# What helps where nodes are out whatever is free on them, by the prefix of `EquivalenceClass.objections`.
+MORE_NODES = Message("Remedy.MoreNodes")
+NEVER_FITS = Message("Remedy.NeverFits")
+# What helps where nodes are out whatever is free on them.
 REMEDIES = {
-    "does not match the pod's node selector": "label a node or change the node selector",
-    "does not match the pod's node affinity": "label a node or change the node affinity",
-    "has the taint": "tolerate a taint or remove it",
-    "does not reach the pod's volumes": "use volumes that a node reaches",
-    "is cordoned": "uncordon a node",
-    "is not ready": "bring a node back",
+    ObjectionKind.NODE_SELECTOR: Message("Remedy.NodeSelector"),
+    ObjectionKind.NODE_AFFINITY: Message("Remedy.NodeAffinity"),
+    ObjectionKind.TAINT: Message("Remedy.Taint"),
+    ObjectionKind.VOLUMES: Message("Remedy.Volumes"),
+    ObjectionKind.CORDONED: Message("Remedy.Cordoned"),
+    ObjectionKind.NOT_READY: Message("Remedy.NotReady"),
 }
 
 
 class Diagnosis(NamedTuple):
     """Why something waits, and whether nothing but other nodes would help."""
 
-    message: str
+    message: Message
     too_large: bool
 
 
 class Diagnoser:
     def __init__(self, cycle: CycleState) -> None:
         self._cycle = cycle
-        self._shortages: dict[int, str] = {}
-        self._totals: dict[int, tuple[str, int, str]] = {}
+        self._shortages: dict[int, Message] = {}
+        self._totals: dict[int, tuple[str, int, dict[str, str]]] = {}
         self._hopeless: dict[tuple[object, ...], bool] = {}
-        self._known: dict[object, Diagnosis] = {}  # causes that many groups share
+        self._known: dict[object, tuple[Message, Diagnosis]] = {}  # causes that many groups share
         self._places = {id(m): place for line in cycle.lines.values() for place, m in enumerate(line)}
 
     def diagnose(self, gang: Gang, still: BlockReason) -> Diagnosis:
@@ -64,15 +64,20 @@ class Diagnoser:
         if found is None:
             cause = self._cause(gang, still)
             if still.obstacle == "capacity" and not gang.lone:
-                cause = "; ".join([cause, *self._ways_out(gang)])
-            found = Diagnosis(cause, self._is_too_large(gang, still))
+                cause = all_of([cause, *self._ways_out(gang)])
+            found = cause, Diagnosis(waiting(cause), self._is_too_large(gang, still))
             if shared is not None:
                 self._known[shared] = found
-        cause = f"{found.message}; {still.kept}" if still.kept else found.message
-        ahead = self._places.get(id(gang), 0)
-        if ahead and not gang.lone:
-            cause += f"; {ahead} {'job' if ahead == 1 else 'jobs'} ahead in queue {gang.group.queue}"
-        return Diagnosis(f"waiting: {cause}", found.too_large)
+        cause, diagnosis = found
+        ahead = 0 if gang.lone else self._places.get(id(gang), 0)
+        if still.kept is None and not ahead:
+            return diagnosis
+        parts = [cause]
+        if still.kept is not None:
+            parts.append(still.kept)
+        if ahead:
+            parts.append(_ahead(ahead, gang.group.queue))
+        return Diagnosis(waiting(all_of(parts)), diagnosis.too_large)
 
     def _is_too_large(self, gang: Gang, still: BlockReason) -> bool:
         resources, refusal = self._cycle.resources, still.refusal
@@ -89,7 +94,9 @@ class Diagnoser:
 
     def _is_held_back_by_nodes(self, still: BlockReason, refusal: ShareExceeded) -> bool:
         """Whether its queue would be allowed as much, if there were so much."""
-        return not still.detail and not refusal.guaranteed and _queue_remedy(refusal, self._cycle.shares) == MORE_NODES
+        return (
+            still.quota is None and not refusal.guaranteed and _queue_remedy(refusal, self._cycle.shares) is MORE_NODES
+        )
 
     def _shared(self, gang: Gang, still: BlockReason) -> object:
         """Groups that say the same here wait for the same; None where a group is not like any other."""
@@ -107,21 +114,19 @@ class Diagnoser:
             self._hopeless[alike] = not could_ever_run(self._cycle, gang)
         return self._hopeless[alike]
 
-    def _cause(self, gang: Gang, still: BlockReason) -> str:
+    def _cause(self, gang: Gang, still: BlockReason) -> Message:
         match still.obstacle:
             case "quota":
                 assert still.refusal is not None, "a quota has its figures"
                 return _quota(still, still.refusal, self._cycle.shares)
             case "leaving":
-                left = "1 pod has left" if still.detail == "1" else f"{still.detail or 'the'} pods have left"
-                return f"its place is being freed; it starts when {left}"
+                return _leaving(still.leaving)
             case "capacity":
                 return self._capacity(gang)
-            case "backoff":
-                return "; ".join([*self._what_keeps(gang), still.detail])
-        return still.detail
+        assert still.cause is not None, "who decided that said why"
+        return all_of([*self._what_keeps(gang), still.cause]) if still.obstacle == "backoff" else still.cause
 
-    def _what_keeps(self, gang: Gang) -> list[str]:
+    def _what_keeps(self, gang: Gang) -> list[Message]:
         """Why a group would find no place if it were let in; nothing where it would, or where pods are missing."""
         cycle = self._cycle
         if gang.missing() is not None or not gang.minimum():
@@ -134,7 +139,7 @@ class Diagnoser:
             return []
         return [self._capacity(gang), *self._ways_out(gang)]
 
-    def _ways_out(self, gang: Gang) -> list[str]:
+    def _ways_out(self, gang: Gang) -> list[Message]:
         """What helps a group that could not run in an otherwise empty cluster; nothing where it could."""
         if not self._is_hopeless(gang):
             return []
@@ -144,116 +149,115 @@ class Diagnoser:
         ways = _remedies(shut)
         return [NEVER_FITS, ways] if is_too_large(self._cycle, gang) else [ways]
 
-    def _capacity(self, gang: Gang) -> str:
+    def _capacity(self, gang: Gang) -> Message:
         minimum = gang.minimum()
-        pods = minimum.pods
+        left = minimum.pods
         if gang.key in self._cycle.bound:
             done = {one.pod.key for one in self._cycle.bound[gang.key]}
-            pods = tuple(pod for pod in pods if pod.key not in done)
-        if blocked := next((pod.blocked for pod in pods if pod.blocked), ""):
+            left = tuple(pod for pod in left if pod.key not in done)
+        if blocked := next((pod.blocked for pod in left if pod.blocked), None):
             return blocked
         closeness = gang.group.closeness
         subgroups = ((part.closeness, part.must) for unit in minimum.units for part in unit.parts)
         for wanted_near, count in ((closeness, max(minimum.total, 1)), *subgroups):
-            if no_domain := self._no_domain(wanted_near, _pods(count)):
+            if no_domain := self._no_domain(wanted_near, pods(count)):
                 return no_domain
         tier = self._cycle.view.topology.widest(closeness)
         if tier is not None and (minimum or gang.placed):
             return self._hole(gang, tier)
         if minimum.total <= 1 and not minimum.units:
-            return self._of_one(pods[0], self._cycle.node_filter(gang))
+            return self._of_one(left[0], self._cycle.node_filter(gang))
         # First those that no node takes: that is what the way out is about.
         for unit in sorted(minimum.units, key=lambda unit: all(map(_is_open, self._cycle.gangs.eq_classes(unit.pods)))):
-            if not unit.parts and (cause := self._lacking(unit.pods, unit.must, f" of {unit.name}")):
+            if not unit.parts and (cause := self._lacking(unit.pods, unit.must, unit.name)):
                 return cause
-        return self._lacking(pods, minimum.total) or self._together(gang)
+        return self._lacking(left, minimum.total) or self._together(gang)
 
-    def _lacking(self, pods: Sequence[Pod], must: int, of: str = "") -> str:
-        eq_classes = self._cycle.gangs.eq_classes(pods)
+    def _lacking(self, wanted_pods: Sequence[Pod], must: int, unit: str = "") -> Message | None:
+        eq_classes = self._cycle.gangs.eq_classes(wanted_pods)
         fits = sum(eq_class.sync().fits for eq_class in eq_classes)
         if fits >= must:
-            return ""
+            return None
         worst = min(eq_classes, key=lambda eq_class: (eq_class.fits, _is_open(eq_class)))
         why = self._short_in_all(worst, must) if worst.fits else self.shortage(worst)
-        return f"needs {_pods(must)}{of} at once, {fits} would fit, {must - fits} missing: {why}"
+        return _too_few(must, unit, fits, why)
 
-    def _short_in_all(self, eq_class: EquivalenceClass, must: int) -> str:
+    def _short_in_all(self, eq_class: EquivalenceClass, must: int) -> Message:
         """`needs 4 cpu, 3 of 6 are free, the most on one node is 1 on node a`."""
         found = self._totals.get(id(eq_class))
         if found is None:
             found = self._totals[id(eq_class)] = _in_all(eq_class)
         name, amount, left = found
-        return f"needs {shown(name, must * amount)} {name}, {left}"
+        return Message("Resources.InAll", {"need": shown(name, must * amount), "resource": name, **left})
 
-    def _of_one(self, pod: Pod, where: NodeFilter) -> str:
+    def _of_one(self, pod: Pod, where: NodeFilter) -> Message:
         """Why one pod finds no place: for want of resources, else for rules about other pods or a reservation."""
         eq_class = self._cycle.view.eq_class_of(pod)
         return self.shortage(eq_class) if not eq_class.sync().fits else self._closed(eq_class, pod, where)
 
-    def _together(self, gang: Gang, domain: Mask | None = None) -> str:
+    def _together(self, gang: Gang, domain: Mask | None = None) -> Message:
         """What the first pod lacks for which no place is left, in the domain, once the pods before it have theirs."""
         resources, minimum, where = self._cycle.resources, gang.minimum(), self._cycle.node_filter(gang)
         used: set[Key] = set()
         mark = resources.mark()
         try:
-            wants = [(unit.pods, unit.must, f" of {unit.name}") for unit in minimum.units if not unit.parts]
-            for pods, must, of in [*wants, (minimum.pods, minimum.total, "")]:
-                free = [pod for pod in pods if pod.key not in used]
-                had = len(pods) - len(free)
+            wants = [(unit.pods, unit.must, unit.name) for unit in minimum.units if not unit.parts]
+            for members, must, unit_name in [*wants, (minimum.pods, minimum.total, "")]:
+                free = [pod for pod in members if pod.key not in used]
+                had = len(members) - len(free)
                 used |= {one.pod.key for one in self._cycle.gangs.place_some(free, must - had, where.within(domain))}
-                fits = sum(pod.key in used for pod in pods)
+                fits = sum(pod.key in used for pod in members)
                 for first in (pod for pod in free if fits < must and pod.key not in used):
                     eq_class = self._cycle.view.eq_class_of(first).sync()
                     why = self._closed(eq_class, first, where, domain) if eq_class.fits else _shortage(eq_class)
-                    return f"needs {_pods(must)}{of} at once, {fits} would fit, {must - fits} missing: {why}"
+                    return _too_few(must, unit_name, fits, why)
         finally:
             resources.rollback(mark)
         return self._apart(minimum.units, minimum.total)
 
-    def _closed(self, eq_class: EquivalenceClass, pod: Pod, where: NodeFilter, domain: Mask | None = None) -> str:
+    def _closed(self, eq_class: EquivalenceClass, pod: Pod, where: NodeFilter, domain: Mask | None = None) -> Message:
         """`host port 8080 is taken on all 3 nodes`, of a pod for which nodes have enough resources."""
         inside = np.ones_like(eq_class.eligible) if domain is None else domain
         able = (eq_class.slots > 0) & inside
         rules = self._cycle.view.affinity.closed(pod, eq_class.eligible, able)
-        parts = [(rule.detail, int(np.count_nonzero(rule.nodes))) for rule in rules]
+        parts = [(rule.why, int(np.count_nonzero(rule.nodes))) for rule in rules]
         if where.mask is not None:
             kept = int(np.count_nonzero(able & ~where.mask))
-            parts += [("a group that has waited longer reserves {}", kept)] if kept else []
+            parts += [(Message("Closed.Reservation"), kept)] if kept else []
         full = int(np.count_nonzero(eq_class.eligible & inside & ~able))
-        parts += [("too little is free on {}", full)] if full else []
-        barred = _barred(eq_class)
-        return "; ".join([*(detail.format(self._nodes(count)) for detail, count in parts), *barred]) or NO_PLACE
+        parts += [(Message("Closed.Full"), full)] if full else []
+        closed = [Message(why.code, {**why.parameters, "nodes": self._nodes(count)}) for why, count in parts]
+        return all_of([*closed, *_barred(eq_class)] or [NO_PLACE])
 
-    def _nodes(self, count: int) -> str:
+    def _nodes(self, count: int) -> Message:
+        whole = len(self._cycle.resources.rows)
         if count == 1:
-            return "the only node" if len(self._cycle.resources.rows) == 1 else "1 node"
-        return f"{'all ' if count == len(self._cycle.resources.rows) else ''}{count} nodes"
+            return Message("Nodes.Only" if whole == 1 else "Nodes.One")
+        return Message("Nodes.All" if count == whole else "Nodes", {"count": count})
 
-    def _apart(self, units: Sequence[PlacementUnit], total: int) -> str:
+    def _apart(self, units: Sequence[PlacementUnit], total: int) -> Message:
         for unit in units:
             if unit.parts and unit.must == 1:
-                return f"needs 1 whole subgroup of {unit.name}, and none fits"
+                return Message("Gang.Subgroup", {"unit": unit.name})
             if unit.parts:
-                return f"needs {unit.must} whole subgroups of {unit.name} at once, and so many do not fit"
-        return f"needs {_pods(total)} at once, and {NO_PLACE}"
+                return Message("Gang.Subgroups", {"count": unit.must, "unit": unit.name})
+        return Message("Gang.Apart", {"pods": pods(total)})
 
-    def _no_domain(self, closeness: TopologyConstraint | None, pods: str) -> str:
-        """Why no nodes are near enough to each other, whatever is free; '' where some are."""
+    def _no_domain(self, closeness: TopologyConstraint | None, together: Message) -> Message | None:
+        """Why no nodes are near enough to each other, whatever is free; None where some are."""
         topology = self._cycle.view.topology
         if closeness is None or not closeness.hard:
-            return ""
+            return None
         if not topology.tiers:
-            unknown = "no topology of the cluster is known: create HyperNodes or set tiers"
-            return f"needs {pods} near each other, and {unknown}"
+            return Message("Topology.Unknown", {"pods": together})
         if not topology.reach(closeness):
-            unknown = f"no tier of the topology is named {closeness.tier_name}"
-            return f"needs {pods} near each other, and {unknown}: set tierName of HyperNodes to it or name another tier"
+            return Message("Topology.NoSuchTier", {"pods": together, "tier": closeness.tier_name})
         tier = topology.widest(closeness)
         if tier is not None and not tier.domain.any():
-            return f"needs {pods} in one {tier.label}, and no node is in any {tier.label}"
-        return ""
+            return Message("Topology.NoDomain", {"pods": together, "tier": tier.label})
+        return None
 
-    def _hole(self, gang: Gang, tier: Tier) -> str:
+    def _hole(self, gang: Gang, tier: Tier) -> Message:
         """`needs 8 nvidia.com/gpu in one rack, the largest free hole is 6 in rack r2`."""
         minimum = gang.minimum()
         total = max(minimum.total, 1)  # pods beyond the minimum are placed one by one
@@ -267,61 +271,79 @@ class Diagnoser:
         there = sorted(set(tier.domain.tolist()) - {0})  # names of domains outlive their nodes
         best = min(there, key=lambda domain: (-int(sums[domain]), tier.names[domain]), default=0)
         if minimum and sums[best] >= minimum.total:
-            return f"in {tier.label} {tier.names[best]}, the roomiest, {self._together(gang, tier.mask(best))}"
+            cause = self._together(gang, tier.mask(best))
+            return Message("Topology.Roomiest", {"tier": tier.label, "domain": tier.names[best], "cause": cause})
         name, amount = _scarce(eq_classes[0])
-        need, hole = shown(name, amount * total), shown(name, amount * int(sums[best]))
-        where = f"{tier.label} {tier.names[best]}"
-        return f"needs {need} {name} in one {tier.label}, the largest free hole is {hole} in {where}"
+        need, free = shown(name, amount * total), shown(name, amount * int(sums[best]))
+        where = {"tier": tier.label, "domain": tier.names[best]}
+        return Message("Topology.Hole", {"need": need, "resource": name, "free": free, **where})
 
-    def _grown(self, tier: Tier, sitting: set[str], total: int) -> str:
+    def _grown(self, tier: Tier, sitting: set[str], total: int) -> Message:
         domain = int(tier.domain[self._cycle.resources.rows[min(sitting)]])
-        where = f"{tier.label} {tier.names[domain]}"
-        return f"needs {_pods(total, 'more ')} in {where}, where its others run, and it is full"
+        more = Message("Pods.OneMore") if total == 1 else Message("Pods.More", {"count": total})
+        return Message("Topology.Full", {"pods": more, "tier": tier.label, "domain": tier.names[domain]})
 
-    def shortage(self, eq_class: EquivalenceClass) -> str:
+    def shortage(self, eq_class: EquivalenceClass) -> Message:
         found = self._shortages.get(id(eq_class))
         if found is None:
             found = self._shortages[id(eq_class)] = _shortage(eq_class.sync())
         return found
 
 
-def _quota(still: BlockReason, refusal: ShareExceeded, shares: FairShares) -> str:
+def _ahead(count: int, queue: str) -> Message:
+    if count == 1:
+        return Message("Turn.JobAhead", {"queue": queue})
+    return Message("Turn.JobsAhead", {"count": count, "queue": queue})
+
+
+def _leaving(count: int) -> Message:
+    """What a group waits for whose place is being freed; 0 where the pods were not asked to leave on its behalf."""
+    if not count:
+        return Message("Resources.Leaving")
+    return Message("Resources.LeavingPod") if count == 1 else Message("Resources.LeavingPods", {"count": count})
+
+
+def _too_few(must: int, unit: str, fits: int, cause: Message) -> Message:
+    """Too few of so many pods fit, of the gang or of a unit of it."""
+    parameters = {"pods": pods(must), "fits": fits, "missing": must - fits, "cause": cause}
+    return Message("Gang.TooFewOfUnit", {**parameters, "unit": unit}) if unit else Message("Gang.TooFew", parameters)
+
+
+def _quota(still: BlockReason, refusal: ShareExceeded, shares: FairShares) -> Message:
     name = refusal.resource
     need, used, limit = (shown(name, int(amount)) for amount in (refusal.need, refusal.used, refusal.limit))
+    asked = {"need": need, "resource": name}
     if still.over_cluster and refusal.need > refusal.limit:
-        return f"needs {need} {name}, and the cluster lets in {limit} at once, so {MORE_NODES}"
+        return Message("Quota.OverCluster", {**asked, "limit": limit, "remedy": MORE_NODES})
     if still.over_cluster:
-        return f"needs {need} {name}; the cluster lets in {limit} at once, and groups before it already ask for {used}"
+        return Message("Quota.Cluster", {**asked, "limit": limit, "used": used})
     if refusal.guaranteed:
-        return f"needs {need} {name}, and of the {used} that are free {limit} are guaranteed to queue {refusal.queue}"
-    if still.detail and refusal.need > refusal.limit:
-        return f"needs {need} {name}, and {still.detail} allows {limit} in all, so make it smaller or have that raised"
-    if still.detail:
-        return f"needs {need} {name}, and {still.detail} allows {limit}, of which {used} are taken"
-    if way_out := _queue_remedy(refusal, shares):
+        return Message("Quota.Guaranteed", {**asked, "limit": limit, "used": used, "queue": refusal.queue})
+    if still.quota is not None:
+        where = {"quota": still.quota.name, "namespace": still.quota.namespace}
+        if refusal.need > refusal.limit:
+            return Message("Quota.OverNamespace", {**asked, "limit": limit, **where})
+        return Message("Quota.Namespace", {**asked, "limit": limit, "used": used, **where})
+    if remedy := _queue_remedy(refusal, shares):
         most = shown(name, int(shares.standings[refusal.queue].ceiling[name]))
-        return f"needs {need} {name}, and queue {refusal.queue} may hold {most} in all, so {way_out}"
-    if refusal.by_weight:
-        share = f"by weight queue {refusal.queue} has a share of {limit} now, of which {used} are taken"
-        return f"needs {need} {name}; {share}; it gets more when other queues need less, or with more weight"
-    return f"needs {need} {name}, and queue {refusal.queue} may hold {limit} and already counts {used}"
+        return Message("Quota.OverQueue", {**asked, "limit": most, "queue": refusal.queue, "remedy": remedy})
+    code = "Quota.Weight" if refusal.by_weight else "Quota.Queue"
+    return Message(code, {**asked, "limit": limit, "used": used, "queue": refusal.queue})
 
 
-def _queue_remedy(refusal: ShareExceeded, shares: FairShares) -> str:
-    """What helps a group that asks for more than its queue may ever hold; '' where it asks for less."""
+def _queue_remedy(refusal: ShareExceeded, shares: FairShares) -> Message | None:
+    """What helps a group that asks for more than its queue may ever hold; None where it asks for less."""
     name, line = refusal.resource, shares.standings[refusal.queue].line
     if refusal.need <= line[0].ceiling.get(name, float("inf")):
-        return ""
+        return None
     tight = [above for above in line if refusal.need > above.queue.capability.get(name, float("inf"))]
     if not tight and refusal.need > shares.total.get(name, 0):
         return MORE_NODES
     if not tight:
-        change = "lower what is guaranteed to others"
-    elif tight[0] is line[0]:
-        change = "raise its capability"
-    else:
-        change = f"raise the capability of queue {tight[0].queue.name} above it"
-    return f"{change}, ask for less, or name another queue"
+        return Message("Remedy.Guarantees")
+    if tight[0] is line[0]:
+        return Message("Remedy.Capability")
+    return Message("Remedy.CapabilityAbove", {"queue": tight[0].queue.name})
 
 
 def _scarce(eq_class: EquivalenceClass) -> tuple[str, int]:
@@ -329,11 +351,11 @@ def _scarce(eq_class: EquivalenceClass) -> tuple[str, int]:
     return min(counted, key=lambda pair: (pair[0] in COMMON, pair[0]))
 
 
-def _shortage(eq_class: EquivalenceClass) -> str:
+def _shortage(eq_class: EquivalenceClass) -> Message:
     """`needs 8 nvidia.com/gpu, the most free is 3 of 4 on node a; 1 node is cordoned`."""
     resources = eq_class.resources
     if not resources.rows:
-        return "the cluster has no node yet"
+        return Message("Resources.NoNode")
     rows = np.flatnonzero(eq_class.eligible)
     short = {
         name: rows[np.maximum(resources.free[column, rows], 0) < amount]
@@ -342,17 +364,23 @@ def _shortage(eq_class: EquivalenceClass) -> str:
     worst = sorted((name for name in short if len(short[name])), key=lambda name: (-len(short[name]), name))
     parts = [_short_of(eq_class, name, short[name]) for name in worst]
     if not parts and eq_class.gpu_milli and not eq_class.fits:
-        parts.append(f"needs {eq_class.gpu_milli}m of one device, and no device has so much left")
-    return "; ".join([*parts, *_barred(eq_class)]) or NO_PLACE
+        parts.append(Message("Resources.Device", {"need": f"{eq_class.gpu_milli}m"}))
+    return all_of([*parts, *_barred(eq_class)] or [NO_PLACE])
 
 
-def _barred(eq_class: EquivalenceClass) -> list[str]:
+def _barred(eq_class: EquivalenceClass) -> list[Message]:
     """Nodes that are out whatever is free on them, those of the most frequent reason first."""
-    barred: Counter[str] = eq_class.objections()
+    barred: Counter[Objection] = eq_class.objections()
     return [
-        f"{count} node{'s' if count > 1 else ''} {_plural(why, count)}"
-        for why, count in sorted(barred.items(), key=lambda item: (-item[1], item[0]))
+        _objection(objection, count)
+        for objection, count in sorted(barred.items(), key=lambda item: (-item[1], item[0].kind.rank, item[0].taint))
     ]
+
+
+def _objection(objection: Objection, count: int) -> Message:
+    code = f"Barred.{objection.kind}"
+    parameters: dict[str, str | int] = {"taint": objection.taint} if objection.taint else {}
+    return Message(f"{code}.One", parameters) if count == 1 else Message(code, {**parameters, "count": count})
 
 
 def _is_open(eq_class: EquivalenceClass) -> bool:
@@ -360,21 +388,25 @@ def _is_open(eq_class: EquivalenceClass) -> bool:
     return bool(eq_class.sync().eligible.any())
 
 
-def _remedies(eq_class: EquivalenceClass) -> str:
-    barred = eq_class.objections()
-    ways = [way for begin, way in REMEDIES.items() if any(why.startswith(begin) for why in barred)]
-    return NO_NODE_TAKES_IT.format(", or ".join(ways) or "add nodes")
+def _remedies(eq_class: EquivalenceClass) -> Message:
+    kinds = {objection.kind for objection in eq_class.objections()}
+    ways = [way for kind, way in REMEDIES.items() if kind in kinds]
+    return Message("Remedy.NoNodeTakesIt", {"ways": ways or [Message("Remedy.AddNodes")]})
 
 
-def _in_all(eq_class: EquivalenceClass) -> tuple[str, int, str]:
+def _in_all(eq_class: EquivalenceClass) -> tuple[str, int, dict[str, str]]:
     """The resource that is shortest in all, how much of it one pod needs, and how much there is."""
     resources, able = eq_class.resources, eq_class.eligible
     free = {name: int(np.maximum(resources.free[column], 0) @ able) for name, column, _ in eq_class.vector.pairs}
     name, column, amount = min(eq_class.vector.pairs, key=lambda pair: (free[pair[0]] / pair[2], pair[0]))
     best, node = _freest(resources, column, np.flatnonzero(able))
-    shares = f"{shown(name, free[name])} of {shown(name, int(resources.whole[column] @ able))} are free"
-    most = f"the most on one node is {shown(name, max(int(resources.free[column, best]), 0))} on node {node.name}"
-    return name, amount, f"{shares}, {most}"
+    left = {
+        "free": shown(name, free[name]),
+        "whole": shown(name, int(resources.whole[column] @ able)),
+        "most": shown(name, max(int(resources.free[column, best]), 0)),
+        "node": node.name,
+    }
+    return name, amount, left
 
 
 def _freest(resources: NodeResources, column: int, rows: Ints) -> tuple[int, Node]:
@@ -387,25 +419,15 @@ def _freest(resources: NodeResources, column: int, rows: Ints) -> tuple[int, Nod
     return best, node
 
 
-def _short_of(eq_class: EquivalenceClass, name: str, rows: Ints) -> str:
+def _short_of(eq_class: EquivalenceClass, name: str, rows: Ints) -> Message:
     resources = eq_class.resources
     column = resources.column(name)
     best, node = _freest(resources, column, rows)
     whole, free = int(resources.whole[column, best]), max(int(resources.free[column, best]), 0)
     need = shown(name, next(amount for other, _, amount in eq_class.vector.pairs if other == name))
     if not whole:
-        return f"needs {need} {name}, and no node that could take it has any"
+        return Message("Resources.OnNoNode", {"need": need, "resource": name})
     if name == "pods":
-        return f"node {node.name} already runs as many pods as it may ({shown(name, whole)})"
-    return f"needs {need} {name}, the most free is {shown(name, free)} of {shown(name, whole)} on node {node.name}"
-
-
-def _pods(count: int, which: str = "") -> str:
-    return f"{count} {which}{'pod' if count == 1 else 'pods'}"
-
-
-def _plural(why: str, count: int) -> str:
-    if count == 1:
-        return why
-    verb, _, rest = why.partition(" ")
-    return f"{ {'is': 'are', 'has': 'have', 'does': 'do'}[verb] } {rest}"
+        return Message("Resources.Pods", {"node": node.name, "whole": shown(name, whole)})
+    left = {"free": shown(name, free), "whole": shown(name, whole), "node": node.name}
+    return Message("Resources.Short", {"need": need, "resource": name, **left})

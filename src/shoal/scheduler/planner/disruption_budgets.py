@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from shoal.kube.messages import Message
 from shoal.kube.objects import Key
 from shoal.kube.selectors import LabelSelector
 from shoal.scheduler.planner.snapshot_types import Pod, PodState
@@ -123,8 +124,8 @@ class BudgetAllowance:
         self._spent.update(key for pod in pods for key in self._budgets.covering(pod))
         return True
 
-    def blocking_budgets(self, pods: Iterable[Pod]) -> str:
-        """As text, which budgets do not allow all of these to leave; '' where they do."""
+    def blocking_budgets(self, pods: Iterable[Pod]) -> Message | None:
+        """Which budgets do not allow all of these to leave; None where they do."""
         wanted: Counter[Key] = Counter()
         found: set[Key] = set()
         for pod in pods:
@@ -132,13 +133,16 @@ class BudgetAllowance:
             found.update(covering if len(covering) > 1 else ())
             wanted.update(covering)
         found |= {key for key, count in wanted.items() if self._spent[key] + count > self._budgets.left(key)}
-        names = [f"{key.name} of namespace {key.namespace}" for key in sorted(found)]
-        if not names:
-            return ""
-        if len(names) == 1:
-            return f"the disruption budget {names[0]} keeps pods that would give way"
-        more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-        return f"the disruption budgets {', '.join(names[:MOST_NAMED])}{more} keep pods that would give way"
+        named = [
+            Message("Budget.Name", {"budget": k.name, "namespace": k.namespace}) for k in sorted(found)[:MOST_NAMED]
+        ]
+        if not named:
+            return None
+        if len(named) == 1:
+            return Message("Budget.Blocks", {"budget": named[0]})
+        if len(found) > MOST_NAMED:
+            return Message("Budget.MoreBlock", {"budgets": named, "more": len(found) - MOST_NAMED})
+        return Message("Budget.Block", {"budgets": named})
 
     def _permits(self, pods: Iterable[Pod]) -> bool:
         wanted: Counter[Key] = Counter()

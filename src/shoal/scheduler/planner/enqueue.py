@@ -15,12 +15,15 @@ from copy import copy
 from dataclasses import replace
 from heapq import heapify, heappop, heappush
 
+from shoal.kube.messages import Message
+from shoal.kube.objects import Key
 from shoal.kube.quantity_format import Amounts
 from shoal.scheduler.planner.cycle_state import BlockReason, CycleState, asked_at_least
 from shoal.scheduler.planner.fair_share import SLACK, QueueShare, ShareExceeded
 from shoal.scheduler.planner.feasibility import could_ever_run
 from shoal.scheduler.planner.gang import Gang
 from shoal.scheduler.planner.gang_types import INQUEUE, PENDING, UNKNOWN
+from shoal.scheduler.planner.message_parts import behind, queue_missing
 from shoal.scheduler.planner.namespace_quota import asked_of_cluster, asked_of_namespace
 from shoal.scheduler.planner.preemption_candidates import (
     has_weaker,
@@ -105,17 +108,14 @@ def _is_held_back(cycle: CycleState, gang: Gang) -> bool:
     group = gang.group
     queue = cycle.view.queues.get(group.queue)
     if queue is None:
-        detail = f"there is no queue {group.queue}; create it or name another"
-        cycle.blocked[gang.key] = BlockReason("queue", detail=detail, reason="QueueMissing")
+        cycle.blocked[gang.key] = BlockReason("queue", cause=queue_missing(group.queue), reason="QueueMissing")
     elif not queue.open:
-        detail = f"queue {group.queue} is closed; it is let in when the queue is opened"
-        cycle.blocked[gang.key] = BlockReason("queue", detail=detail, reason="QueueClosed")
+        cause = Message("Turn.QueueClosed", {"queue": group.queue})
+        cycle.blocked[gang.key] = BlockReason("queue", cause=cause, reason="QueueClosed")
     elif cycle.now < cycle.record(gang).not_before:
         pause = _backoff(cycle, max(cycle.record(gang).timeouts - 1, 0))
-        detail = (
-            f"it had its time in the queue without one pod finding a place, and stays out of it for {pause:g} seconds"
-        )
-        cycle.blocked[gang.key] = BlockReason("backoff", detail=detail, reason="InqueueTimeout")
+        cause = Message("Turn.TimedOut", {"seconds": pause})
+        cycle.blocked[gang.key] = BlockReason("backoff", cause=cause, reason="InqueueTimeout")
         cycle.wake(cycle.record(gang).not_before)
     else:
         return False
@@ -175,9 +175,9 @@ def _exceeds_total(refusal: BlockReason) -> bool:
 
 
 def _block_behind(cycle: CycleState, head: Gang, others: Iterable[Gang]) -> None:
+    still = BlockReason("order", cause=behind(head.name, head.group.queue), reason="Behind")
     for gang in others:
-        detail = f"{head.name} is ahead of it in queue {head.group.queue}, which serves strictly in order"
-        cycle.blocked[gang.key] = BlockReason("order", detail=detail, reason="Behind")
+        cycle.blocked[gang.key] = still
 
 
 class _AdmittedDemand:
@@ -192,7 +192,7 @@ class _AdmittedDemand:
         self._weaker: dict[tuple[str, int], Amounts] = {}  # by queue and priority
         self._gives: dict[str, Amounts] = {}  # by queue: what all its groups could
         self._borrowed: dict[tuple[str, str], Mapping[str, float]] = {}  # by others than a queue, below another or all
-        self._kept: dict[object, str] = {}  # by which budgets, for all who ask alike
+        self._kept: dict[object, Message | None] = {}  # by which budgets, for all who ask alike
         self._unkept: _AdmittedDemand | None = None
         for gang in cycle.view.unsettled.values():
             if not gang.lone and cycle.phase(gang) in (INQUEUE, UNKNOWN):
@@ -220,14 +220,14 @@ class _AdmittedDemand:
             self._unkept._weaker, self._unkept._gives, self._unkept._borrowed = {}, {}, {}
         return replace(found, kept=self._unkept.blocking_budgets(gang))
 
-    def blocking_budgets(self, gang: Gang) -> str:
-        """Which budgets keep those for whose places the group would be let in; nothing where they are no help."""
+    def blocking_budgets(self, gang: Gang) -> Message | None:
+        """Which budgets keep those for whose places the group would be let in; None where they are no help."""
         cycle, group = self._cycle, gang.group
         asked = asked_of_cluster(group.min_resources)
         alike = (group.queue, group.priority, group.preemptible_guest, frozenset(asked))
         with cycle.without_budgets():
             if self._refusal(gang) is not None:
-                return ""
+                return None
             if alike in self._kept:
                 return self._kept[alike]
             steps = steps_within(cycle, gang) if self._yielding(gang) else []
@@ -326,9 +326,8 @@ class _AdmittedDemand:
                 limit = quota.hard.get(resource)
                 used = quotas.taken(namespace, quota, resource) + waiting.get(resource, 0)
                 if limit is not None and used + need > limit:
-                    detail = f"quota {name} of namespace {namespace}"
-                    refusal = ShareExceeded(detail, resource, need, used, limit)
-                    found.append(BlockReason("quota", refusal, detail=detail, reason=NAMESPACE_QUOTA))
+                    refusal = ShareExceeded("", resource, need, used, limit)
+                    found.append(BlockReason("quota", refusal, quota=Key(namespace, name), reason=NAMESPACE_QUOTA))
         return next((each for each in found if _exceeds_total(each)), found[0] if found else None)
 
     def _over_cluster(self, gang: Gang, asked: Mapping[str, int]) -> BlockReason | None:

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Any
+from enum import StrEnum
+from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -211,7 +212,7 @@ class EquivalenceClass:
         return self._by_kind()[self.resources.kind] & self._selected() & self._reached()
 
     def _by_kind(self) -> Mask:
-        return np.array([barred(self.pod, kind) == "" for kind in self.resources.kinds])
+        return np.array([barred(self.pod, kind) is None for kind in self.resources.kinds])
 
     def _selected(self) -> Mask:
         ok = np.ones(len(self.resources), dtype=np.bool_)
@@ -238,37 +239,60 @@ class EquivalenceClass:
             found |= self.resources.matching(term, ALL)
         return found
 
-    def objections(self) -> Counter[str]:
-        """Why nodes are out whatever is free on them, each reason phrased for one node."""
-        resources, counted = self.resources, Counter[str]()
+    def objections(self) -> Counter[Objection]:
+        """Why nodes are out whatever is free on them, and how many."""
+        resources, counted = self.resources, Counter[Objection]()
         left = (resources.kind > 0) & ~self.eligible
         by_kind = self._by_kind()
         for kind, nodes in zip(
             *np.unique(resources.kind[left & ~by_kind[resources.kind]], return_counts=True), strict=True
         ):
-            counted[barred(self.pod, resources.kinds[kind])] += int(nodes)
+            objection = barred(self.pod, resources.kinds[kind])
+            assert objection is not None, "such nodes take no pod like this one"
+            counted[objection] += int(nodes)
         left &= by_kind[resources.kind]
         for why, ok in (
-            ("does not match the pod's node selector", self._selected()),
-            ("does not match the pod's node affinity", self._near()),
+            (ObjectionKind.NODE_SELECTOR, self._selected()),
+            (ObjectionKind.NODE_AFFINITY, self._near()),
         ):
-            counted[why] += int(np.count_nonzero(left & ~ok))
+            counted[Objection(why)] += int(np.count_nonzero(left & ~ok))
             left &= ok
-        counted["does not reach the pod's volumes"] += int(np.count_nonzero(left))
+        counted[Objection(ObjectionKind.VOLUMES)] += int(np.count_nonzero(left))
         return +counted
 
 
-def barred(pod: Pod, node: Node | None) -> str:
-    """Why a node of this kind takes no pod like this one; '' where it may."""
+class ObjectionKind(StrEnum):
+    """Why a node takes no pod like this one, whatever is free on it, in the order of messages about as many nodes."""
+
+    NODE_AFFINITY = "NodeAffinity"
+    NODE_SELECTOR = "NodeSelector"
+    VOLUMES = "Volumes"
+    TAINT = "Taint"
+    CORDONED = "Cordoned"
+    GONE = "Gone"
+    NOT_READY = "NotReady"
+
+    @property
+    def rank(self) -> int:
+        return list(ObjectionKind).index(self)
+
+
+class Objection(NamedTuple):
+    kind: ObjectionKind
+    taint: str = ""  # which one the pod does not tolerate
+
+
+def barred(pod: Pod, node: Node | None) -> Objection | None:
+    """Why a node of this kind takes no pod like this one; None where it may."""
     if node is None:
-        return "is gone"
+        return Objection(ObjectionKind.GONE)
     if not node.ready:
-        return "is not ready"
+        return Objection(ObjectionKind.NOT_READY)
     if node.unschedulable and not tolerates(pod, CORDON):
-        return "is cordoned"
+        return Objection(ObjectionKind.CORDONED)
     if taint := untolerated(pod, node):
-        return f"has the taint {shown_taint(taint)}, which the pod does not tolerate"
-    return ""
+        return Objection(ObjectionKind.TAINT, shown_taint(taint))
+    return None
 
 
 class EquivalenceClasses:

@@ -11,10 +11,11 @@ from types import MappingProxyType
 from typing import Any
 
 from shoal.kube.objects import Key, Obj, key_of, labels_of, name_of, uid_of
-from shoal.kube.owners import controller_of
+from shoal.kube.owners import controller_of, owners_of
 from shoal.kube.quantity_format import Amounts, amounts, requests_of
 from shoal.kube.selectors import NOTHING, LabelSelector, from_label_selector
 from shoal.kube.times import parse
+from shoal.scheduler.api.implicit_pod_groups import PREFIX
 from shoal.scheduler.api.pod_groups import ELASTIC, GROUP_NAME, QUEUE_ANNOTATION
 from shoal.scheduler.planner.gang_types import (
     NamespaceQuota,
@@ -89,6 +90,7 @@ def group_from(obj: Obj, *, priority: int = 0) -> PodGroup:
     return PodGroup(
         key_of(obj),
         uid=uid_of(obj),
+        title=_title(obj),
         created=_moment(obj["metadata"].get("creationTimestamp")),
         min_member=spec.get("minMember") or 0,
         min_roles=dict(spec.get("minTaskMember") or {}),
@@ -104,6 +106,14 @@ def group_from(obj: Obj, *, priority: int = 0) -> PodGroup:
         sla_seconds=next((seconds(notes[name]) for name in SLA if name in notes), None),
         ran=phase in (PodGroupPhase.RUNNING, PodGroupPhase.UNKNOWN, PodGroupPhase.COMPLETED),
     )
+
+
+def _title(group: Obj) -> str:
+    """A group is named after its job and the job's uid. Messages about it outlive it and are read by the job's users,
+    so they name the job alone."""
+    name = name_of(group)
+    uids = (uid for owner in owners_of(group) if (uid := owner.get("uid")) and name != f"{PREFIX}{uid}")
+    return next((name.replace(f"-{uid}", "", 1) for uid in uids if f"-{uid}" in name), "")
 
 
 def queue_from(obj: Obj) -> Queue:

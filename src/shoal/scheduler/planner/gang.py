@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
+from shoal.kube.messages import Message
 from shoal.kube.objects import Key
 from shoal.kube.quantity_format import Amounts
 from shoal.kube.times import parse
@@ -92,7 +93,7 @@ class Gang:
         # Among groups that have no pod on a node yet: this changes only with the group.
         self.place_in_line: tuple[object, ...] | None = None
         self.starves_at: float | None = None  # when it will have waited too long; `Cycle.is_starving` works it out
-        self._lack: tuple[str, str] | Literal["unasked"] | None = "unasked"
+        self._lack: tuple[str, Message] | Literal["unasked"] | None = "unasked"
         self._has_stayers: bool | None = None
 
     @property
@@ -101,7 +102,8 @@ class Gang:
 
     @property
     def name(self) -> str:
-        return self.group.key.name.removeprefix(LONE)
+        """As messages name it."""
+        return self.group.title or self.group.key.name.removeprefix(LONE)
 
     def pods_in_state(self, pod: Pod) -> dict[Key, Pod]:
         """The place among the five where a pod in this state is kept."""
@@ -258,13 +260,13 @@ class Gang:
                 return count
         return len(parts)
 
-    def missing(self) -> tuple[str, str] | None:
+    def missing(self) -> tuple[str, Message] | None:
         """The reason and the message where too few pods exist for the minimum, whatever is free."""
         if self._lack == "unasked":
             self._lack = self._find_missing()
         return self._lack
 
-    def _find_missing(self) -> tuple[str, str] | None:
+    def _find_missing(self) -> tuple[str, Message] | None:
         group = self.group
         # Counted before they are put in order: the pods of a large gang come one by one, and each is asked about.
         exist = sum(pod.generation <= group.generation for pod in self.waiting.values()) + self.ready
@@ -278,10 +280,10 @@ class Gang:
         for role, least in roles.items():
             if counted[role] < least:
                 held = sum(pod.role == role for pod in gated)
-                return "NotEnoughPodsOfTask", _too_few(counted[role], least, of=f" of {role}", gated=held)
+                return "NotEnoughPodsOfTask", _too_few(counted[role], least, role=role, gated=held)
         for unit in self.minimum().units:
             if max(len(unit.pods), len(unit.parts)) < unit.must:
-                return "NotEnoughPodsOfTask", f"pods of {unit.name} exist for too few of the subgroups it needs at once"
+                return "NotEnoughPodsOfTask", Message("Members.Subgroups", {"unit": unit.name})
         return None
 
     def phase(self, *, unplaced: bool) -> PodGroupPhase:
@@ -304,12 +306,15 @@ def in_line(group: PodGroup, *, ready: bool, broken: bool, deadline: float, shar
     return -group.priority, ready, not broken, deadline, share, group.created, group.uid, group.key
 
 
-def _too_few(exist: int, least: int, *, of: str = "", gated: int) -> str:
+def _too_few(exist: int, least: int, *, role: str = "", gated: int) -> Message:
     """Of the gang or one task: that pods do not exist or, where there are enough, that some have scheduling gates."""
-    count = f"{exist} of the {least} pods{of} it needs at once"
+    count = {"exist": exist, "least": least}
+    members = Message("Members.CountOfRole", {**count, "role": role}) if role else Message("Members.Count", count)
     if exist + gated < least:
-        return f"{count} exist"
-    return f"{count} are free of scheduling gates; {gated} {'has' if gated == 1 else 'have'} some"
+        return Message("Members.Missing", {"members": members})
+    if gated == 1:
+        return Message("Members.OneGated", {"members": members})
+    return Message("Members.Gated", {"members": members, "gated": gated})
 
 
 LONE = "pod:"  # no group can have such a name

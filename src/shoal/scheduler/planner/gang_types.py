@@ -52,6 +52,7 @@ class SubgroupPolicy:
 class PodGroup:
     key: Key
     uid: str = ""
+    title: str = ""  # its name without the uid of its job; '' where it is just its name
     created: float = 0.0
     min_member: int = 1
     min_roles: Mapping[str, int] = field(default_factory=dict)

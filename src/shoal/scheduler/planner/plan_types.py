@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
+from shoal.kube.messages import Message
 from shoal.kube.objects import Key
 from shoal.scheduler.planner.gang_types import PodGroup, PodGroupPhase
 
@@ -20,7 +21,7 @@ class Bind(NamedTuple):
 class Wait:
     pod: Key
     uid: str
-    message: str
+    message: Message
     reason: str = "Unschedulable"  # or Schedulable: it would fit once its gang does; or Queued: its queue's turn
     too_large: bool = False  # for all nodes there are, were they empty
 
@@ -29,7 +30,7 @@ class Wait:
 class Evict:
     pod: Key
     uid: str
-    message: str
+    message: Message
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +39,8 @@ class ShrinkRequest:
 
     group: Key
     pods: tuple[Key, ...]
-    why: str
-
-    @property
-    def message(self) -> str:
-        return f"shrunk by {len(self.pods)}: {self.group.name} gives way, {self.why}"
+    message: Message
+    cause: Message  # for which group, and why
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +57,7 @@ class GroupResult(NamedTuple):
     group: Key
     phase: PodGroupPhase
     reason: str
-    message: str
+    message: Message
     blocked: Literal["", "capacity", "quota", "queue", "pods", "order"] = ""
     inqueue_since: float | None = None
     not_before: float = 0.0
@@ -97,7 +95,7 @@ class Plan:
     nominations: tuple[Nominate, ...] = ()
     groups: tuple[GroupResult, ...] = ()
     reservations: tuple[tuple[Key, tuple[str, ...]], ...] = ()  # nodes kept for a gang that waited too long
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[Message, ...] = ()
     searches: int = 0  # for pods that could give way
     ways: tuple[str, ...] = ()  # by which room was made, one for each group that gets it: preempt, reclaim, ...
     wake_at: float | None = None  # plan again then, even if nothing happens

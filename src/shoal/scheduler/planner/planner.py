@@ -13,10 +13,11 @@ from shoal.scheduler.planner.cache import ClusterView
 from shoal.scheduler.planner.cycle_state import CycleState
 from shoal.scheduler.planner.enqueue import enqueue, requeue_timed_out
 from shoal.scheduler.planner.gang import Gang, pod_order
+from shoal.scheduler.planner.message_parts import undone
 from shoal.scheduler.planner.plan_types import Evict, Plan
 from shoal.scheduler.planner.preemption import preempt
 from shoal.scheduler.planner.reservation import apply_reservations, reserve
-from shoal.scheduler.planner.results import UNDONE, build_plan
+from shoal.scheduler.planner.results import build_plan
 
 
 def plan(view: ClusterView, now: float, lap: Callable[[str], None] = lambda _: None) -> Plan:
@@ -58,7 +59,7 @@ def undo_half_bound(cycle: CycleState) -> None:
         if cycle.now < ends:
             continue
         cycle.undone.add(gang.key)
-        message = UNDONE.format(gang.minimum().total)
+        message = undone(gang.minimum().total)
         for pod in sorted(gang.placed.values(), key=pod_order):
             if pod.protected:
                 continue  # a budget may keep it for a while; it is asked for again when that has passed

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from shoal.kube.messages import Message
 from shoal.scheduler.planner.node_resources import NodeResources
 from shoal.scheduler.planner.resource_vectors import Ints, Mask
 from shoal.scheduler.planner.snapshot_types import AffinityTerm, Pod, SpreadConstraint
@@ -37,9 +38,9 @@ class PortUse:
 
 
 class ClosedNodes(NamedTuple):
-    """A rule as text, with `{}` for the names of the nodes that it closes, and those nodes."""
+    """A rule, as a message that lacks how many nodes it closes (`nodes`), and those nodes."""
 
-    detail: str
+    why: Message
     nodes: Mask
 
 
@@ -125,37 +126,38 @@ class AffinityIndex:
     def closed(self, pod: Pod, eligible: Mask, able: Mask) -> list[ClosedNodes]:
         """Each rule that keeps the pod off some of the `able` nodes: `eligible`, and with enough resources for it."""
         found = [
-            ClosedNodes(f"host port {_port(port)} is taken on {{}}", self._taken(port)) for port in sorted(pod.ports)
+            ClosedNodes(Message("Closed.HostPort", {"port": _port(port)}), self._taken(port))
+            for port in sorted(pod.ports)
         ]
         for counts in self._rules.values():
             if counts.held and counts.rule not in pod.apart and chooses(counts.rule, pod):
-                detail = f"required pod anti-affinity of pods there, per {counts.rule.topology_key}, excludes {{}}"
-                found.append(ClosedNodes(detail, self._per_domain(counts.rule.topology_key, counts.holders) > 0))
+                why = Message("Closed.AntiAffinityOfOthers", {"key": counts.rule.topology_key})
+                found.append(ClosedNodes(why, self._per_domain(counts.rule.topology_key, counts.holders) > 0))
         for rule in pod.apart:
-            detail = f"required pod anti-affinity to {_chosen(rule, pod)}, per {rule.topology_key}, excludes {{}}"
-            found.append(ClosedNodes(detail, self._per_domain(rule.topology_key, self._rules[rule].chosen) > 0))
+            why = Message("Closed.AntiAffinity", {"others": _chosen(rule, pod), "key": rule.topology_key})
+            found.append(ClosedNodes(why, self._per_domain(rule.topology_key, self._rules[rule].chosen) > 0))
         found += [
             ClosedNodes(self._why_not_beside(rule, pod), ~self._matching_domains(rule, pod)) for rule in pod.together
         ]
         for spread in pod.spreads:
             key = spread.term.topology_key
-            detail = f"topology spread over {key} with maxSkew {spread.max_skew} allows no more on {{}}"
+            why = Message("Closed.Spread", {"key": key, "max_skew": spread.max_skew})
             if not (eligible & (self._room.label(key).codes > 0)).any():
-                detail = f"topology spread needs the label {key}, which is missing on {{}}"
-            found.append(ClosedNodes(detail, ~self._even(spread, eligible)))
-        return [ClosedNodes(detail, nodes & able) for detail, nodes in found if (nodes & able).any()]
+                why = Message("Closed.SpreadLabel", {"key": key})
+            found.append(ClosedNodes(why, ~self._even(spread, eligible)))
+        return [ClosedNodes(why, nodes & able) for why, nodes in found if (nodes & able).any()]
 
     def _taken(self, port: str) -> Mask:
         taken: Mask = self._sized(self._ports[port].used) > 0
         return taken
 
-    def _why_not_beside(self, rule: AffinityTerm, pod: Pod) -> str:
+    def _why_not_beside(self, rule: AffinityTerm, pod: Pod) -> Message:
         others, key = _chosen(rule, pod), rule.topology_key
         if self._rules[rule].chosen.any():
-            return f"required pod affinity: no {others} in the same {key} as {{}}"
+            return Message("Closed.Affinity", {"others": others, "key": key})
         if chooses(rule, pod):
-            return f"required pod affinity needs the label {key}, which is missing on {{}}"
-        return f"required pod affinity: no {others} is on any node"
+            return Message("Closed.AffinityLabel", {"key": key})
+        return Message("Closed.AffinityNowhere", {"others": others})
 
     def _matching_domains(self, rule: AffinityTerm, pod: Pod) -> Mask:
         counts = self._rules[rule]
@@ -212,16 +214,22 @@ def _port(port: str) -> str:
     return number if protocol == "TCP" else f"{number}/{protocol}"
 
 
-def _chosen(rule: AffinityTerm, pod: Pod) -> str:
+def _chosen(rule: AffinityTerm, pod: Pod) -> Message:
     """`pod with app=web`, and of which namespaces where those are others."""
-    chosen = f"pod with {rule.selector}" if rule.selector.requirements else "pod"
+    selected = bool(rule.selector.requirements)
+    others = Message("Others.Selected", {"selector": str(rule.selector)}) if selected else Message("Others")
+    places: list[Message] = []
     if rule.is_everywhere:
-        return f"{chosen} of any namespace"
-    by_labels = [f"a namespace with {rule.namespace_selector}"] if rule.namespace_selector.requirements else []
-    if not by_labels and rule.namespaces == {pod.key.namespace}:
-        return chosen
-    named = [f"namespace {' or '.join(sorted(rule.namespaces))}"] if rule.namespaces else []
-    return f"{chosen} of {' or '.join(named + by_labels)}"
+        places = [Message("Namespaces.All")]
+    else:
+        by_label = bool(rule.namespace_selector.requirements)
+        if not by_label and rule.namespaces == {pod.key.namespace}:
+            return others
+        if rule.namespaces:
+            places.append(Message("Namespaces.Named", {"namespaces": sorted(rule.namespaces)}))
+        if by_label:
+            places.append(Message("Namespaces.Selected", {"selector": str(rule.namespace_selector)}))
+    return Message("Others.InNamespaces", {"others": others, "namespaces": places})
 
 
 def chooses(rule: AffinityTerm, pod: Pod) -> bool:

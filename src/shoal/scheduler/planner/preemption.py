@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from zlib import crc32
 
+from shoal.kube.messages import Message
 from shoal.kube.objects import Key
 from shoal.scheduler.planner.cycle_state import BlockReason, CycleState, asked_at_least
 from shoal.scheduler.planner.gang import Gang
@@ -35,9 +36,9 @@ SPARED_ONE_BY_ONE = 64
 DOMAINS_TRIED = 8
 SEARCHED_WITHOUT_BUDGETS = 4  # kinds of gangs in one plan: only for the sake of their messages
 WHY = {
-    "reserve": "it was only a guest on nodes kept for",
-    "preempt": "lower priority than",
-    "reclaim": "its queue holds more than it deserves, and room is needed for",
+    "reserve": "Eviction.Reserve",
+    "preempt": "Eviction.Preempt",
+    "reclaim": "Eviction.Reclaim",
 }
 
 
@@ -63,7 +64,7 @@ class PreemptionSearch:
         self._cycle = cycle
         self._prospects = PreemptionBound(cycle)
         self._prospects_without_budgets = PreemptionBound(cycle)
-        self._hopeless: dict[object, str] = {}  # and which budgets keep those who would give way
+        self._hopeless: dict[object, Message | None] = {}  # and which budgets keep those who would give way
         self._looks = 0
 
     def down(self, line: list[Gang], *, most: int) -> list[Gang]:
@@ -92,11 +93,11 @@ class PreemptionSearch:
         self._hopeless[alike] = self._blocking_budgets(gang) or self._too_little(gang)
         self._record_budgets(gang, self._hopeless[alike])
 
-    def _blocking_budgets(self, gang: Gang) -> str:
-        """Which budgets keep those who would give way for it; nothing where they would not be enough without either."""
+    def _blocking_budgets(self, gang: Gang) -> Message | None:
+        """Which budgets keep those who would give way for it; None where they would not be enough without either."""
         cycle = self._cycle
         if not cycle.view.budgets or self._looks >= SEARCHED_WITHOUT_BUDGETS:
-            return ""
+            return None
         self._looks += 1
         with cycle.without_budgets():
             ways = self._ways(gang, self._prospects_without_budgets)
@@ -104,13 +105,13 @@ class PreemptionSearch:
             chosen = next((steps for steps in found if steps), [])
         return cycle.allowance.blocking_budgets({pod.key: pod for step in chosen for pod in step.pods}.values())
 
-    def _too_little(self, gang: Gang) -> str:
+    def _too_little(self, gang: Gang) -> Message | None:
         if not self._cycle.settings.preempt or not self._prospects.has_weaker(gang):
-            return ""
-        return "evicting all evictable pods of lower priority in its queue would not make enough room"
+            return None
+        return Message("Preemption.TooLittle")
 
-    def _record_budgets(self, gang: Gang, kept: str) -> None:
-        if kept:
+    def _record_budgets(self, gang: Gang, kept: Message | None) -> None:
+        if kept is not None:
             still = self._cycle.blocked
             still[gang.key] = replace(still[gang.key], kept=kept)
 
@@ -279,11 +280,11 @@ def _drop_unneeded(cycle: CycleState, gang: Gang, chosen: list[EvictionStep], ma
     return chosen
 
 
-def _commit(cycle: CycleState, gang: Gang, chosen: list[EvictionStep], why: str) -> None:
+def _commit(cycle: CycleState, gang: Gang, chosen: list[EvictionStep], code: str) -> None:
     taken: set[Key] = set()
     whole = {step.gang.key for step in chosen if len(step.pods) > 1 or step.rank > SHRINK}
     given: dict[Key, list[Pod]] = {}
-    for_whom = f"{why} {gang.name} in queue {gang.group.queue}"
+    cause = Message(code, {"group": gang.name, "queue": gang.group.queue})
     for step in chosen:
         fresh = [pod for pod in step.pods if pod.key not in taken]
         cycle.allowance.take(fresh)
@@ -291,14 +292,19 @@ def _commit(cycle: CycleState, gang: Gang, chosen: list[EvictionStep], why: str)
         if step.rank == SHRINK and step.gang.key not in whole:
             given.setdefault(step.gang.key, []).extend(fresh)
         else:
-            message = f"evicted: {step.gang.name} gives way, {for_whom}"
+            message = Message("Evicted", {"cause": _gives_way(step.gang, cause)})
             cycle.evictions += [Evict(pod.key, pod.uid, message) for pod in fresh]
     for key, pods in given.items():
-        cycle.shrinks.append(ShrinkRequest(key, tuple(pod.key for pod in pods), for_whom))
+        message = Message("Shrink", {"count": len(pods), "cause": _gives_way(cycle.view.groups[key], cause)})
+        cycle.shrinks.append(ShrinkRequest(key, tuple(pod.key for pod in pods), message, cause))
     placed = _fits(cycle, gang)
     assert placed is not None, "the chosen victims were enough a moment ago"
     cycle.given_up |= taken
     for step in chosen:
         cycle.clear_steps(step.gang)
     cycle.nominate(gang, placed)
-    cycle.blocked[gang.key] = BlockReason("leaving", detail=str(len(taken)))
+    cycle.blocked[gang.key] = BlockReason("leaving", leaving=len(taken))
+
+
+def _gives_way(gang: Gang, cause: Message) -> Message:
+    return Message("GivesWay", {"group": gang.name, "cause": cause})

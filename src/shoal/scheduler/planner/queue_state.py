@@ -12,8 +12,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from itertools import pairwise
 
+from shoal.kube.messages import Message
 from shoal.kube.quantity_format import shown
 from shoal.scheduler.planner.gang_types import Queue
+from shoal.scheduler.planner.message_parts import queue_missing
 
 ROOT = "root"
 DEFAULT = "default"
@@ -22,6 +24,10 @@ DEEPEST = 16
 
 class QueueInvalid(ValueError):
     """The message is for the client that sent the request."""
+
+    def __init__(self, message: Message) -> None:
+        super().__init__(message.code)
+        self.message = message
 
 
 def state(queue: Queue, groups: int) -> str:
@@ -34,7 +40,7 @@ def state(queue: Queue, groups: int) -> str:
 def close(queues: Mapping[str, Queue], name: str) -> list[Queue]:
     """The queues that change, as they will be: this one, and those below it that are open."""
     if name == ROOT:
-        raise QueueInvalid("queue root is above all others and cannot be closed; close the queues below it")
+        raise QueueInvalid(Message("Queue.RootStaysOpen"))
     found = _known(queues, name)
     changed = [replace(found, open=False, closed_by_parent=False)]
     below = [queue for queue in _below(queues, name) if queue.open]
@@ -46,7 +52,7 @@ def reopen(queues: Mapping[str, Queue], name: str) -> list[Queue]:
     found = _known(queues, name)
     parent = queues.get(found.parent)
     if parent is not None and parent.name != name and not parent.open:
-        raise QueueInvalid(f"queue {name} is below {parent.name}, which is closed; open {parent.name} first")
+        raise QueueInvalid(Message("Queue.ParentClosed", {"queue": name, "parent": parent.name}))
     return [replace(found, open=True, closed_by_parent=False), *_reopened(queues, name)]
 
 
@@ -64,9 +70,9 @@ def admit_group(queues: Mapping[str, Queue], name: str) -> None:
     """Whether a new group or job may name this queue."""
     queue = _known(queues, name)
     if not queue.open:
-        raise QueueInvalid(f"queue {name} is closed and takes nothing new; open it or name another")
+        raise QueueInvalid(Message("Queue.Closed", {"queue": name}))
     if any(True for _ in _children(queues, name)):
-        raise QueueInvalid(f"queue {name} has queues below it, and jobs go into those; name one of them")
+        raise QueueInvalid(Message("Queue.NotALeaf", {"queue": name}))
 
 
 def admit_queue(queues: Mapping[str, Queue], queue: Queue, *, holds_pods: Iterable[str] = ()) -> None:
@@ -75,16 +81,14 @@ def admit_queue(queues: Mapping[str, Queue], queue: Queue, *, holds_pods: Iterab
     parent = queues.get(queue.parent)
     if queue.name == ROOT or parent is None:
         if queue.parent != ROOT and queue.name != ROOT:
-            raise QueueInvalid(
-                f"queue {queue.name} is to be below {queue.parent}, which does not exist; create it first"
-            )
+            raise QueueInvalid(Message("Queue.ParentMissing", {"queue": queue.name, "parent": queue.parent}))
         return
     if queue.name in _line(queues, queue.parent):
         raise _below_itself(queue)
     if len(_line(queues, queue.parent)) >= DEEPEST:
-        raise QueueInvalid(f"queue {queue.name} would be more than {DEEPEST} queues deep; choose a higher parent")
+        raise QueueInvalid(Message("Queue.TooDeep", {"queue": queue.name, "most": DEEPEST}))
     if queue.parent in set(holds_pods):
-        raise QueueInvalid(f"queue {queue.parent} runs pods and cannot have queues below it; let them end first")
+        raise QueueInvalid(Message("Queue.ParentRunsPods", {"parent": queue.parent}))
     _check_family(queues, queue, parent)
 
 
@@ -97,37 +101,39 @@ def admit_alone(queue: Queue) -> None:
 
 
 def _below_itself(queue: Queue) -> QueueInvalid:
-    return QueueInvalid(f"queue {queue.name} would be below itself; choose another parent than {queue.parent}")
+    return QueueInvalid(Message("Queue.BelowItself", {"queue": queue.name, "parent": queue.parent}))
 
 
 def admit_deletion(queues: Mapping[str, Queue], name: str, *, holds_pods: Iterable[str] = ()) -> None:
     if name in (ROOT, DEFAULT):
-        raise QueueInvalid(f"queue {name} is always there and cannot be deleted")
+        raise QueueInvalid(Message("Queue.AlwaysThere", {"queue": name}))
     children = sorted(queue.name for queue in _children(queues, name))
     if children:
-        raise QueueInvalid(f"queue {name} has queues below it ({', '.join(children)}); delete those first")
+        raise QueueInvalid(Message("Queue.HasChildren", {"queue": name, "children": children}))
     if name in set(holds_pods):
-        raise QueueInvalid(f"queue {name} runs pods; close it and let them end first")
+        raise QueueInvalid(Message("Queue.RunsPods", {"queue": name}))
 
 
-def check_hierarchy(path: str, weights: str, others: Mapping[str, str]) -> tuple[str, str]:
-    """What is wrong with a queue's hierarchy annotations, as a message for each; '' where it is right.
+def check_hierarchy(path: str, weights: str, others: Mapping[str, str]) -> tuple[Message | None, Message | None]:
+    """What is wrong with a queue's hierarchy annotations, as a message for each; None where it is right.
 
     `path` is `root/sci/dev`, `weights` has one weight per step (`1/2/8`), `others` are the paths of the other queues.
     """
     if not path and not weights:
-        return "", ""
+        return None, None
     steps, numbers = path.split("/"), weights.split("/")
     below = sorted(name for name, other in others.items() if other.startswith(f"{path}/"))
-    wrong_path = wrong_weights = ""
+    wrong_path: Message | None = None
+    wrong_weights: Message | None = None
     if not all(steps):
-        wrong_path = f'"{path}": every step needs a name, for example root/sci/dev'
+        wrong_path = Message("Hierarchy.EmptyStep", {"path": path})
     elif below:
-        wrong_path = f'"{path}": queue {below[0]} is below it; only leaves of the hierarchy are queues'
+        wrong_path = Message("Hierarchy.NotALeaf", {"path": path, "queue": below[0]})
     if len(steps) != len(numbers):
-        wrong_weights = f'"{weights}": {len(numbers)} weights for the {len(steps)} steps of "{path}"; give one for each'
+        counts = {"count": len(numbers), "steps": len(steps)}
+        wrong_weights = Message("Hierarchy.Weights", {"weights": weights, "path": path, **counts})
     elif odd := [number for number in numbers if not _is_weight(number)]:
-        wrong_weights = f'"{weights}": "{odd[0]}" is not a number greater than zero'
+        wrong_weights = Message("Hierarchy.NotAWeight", {"weights": weights, "weight": odd[0]})
     return wrong_path, wrong_weights
 
 
@@ -140,42 +146,39 @@ def _check_amounts(queue: Queue, resource: str) -> None:
     steps = (("guarantee", queue.guarantee), ("deserved", queue.deserved), ("capability", queue.capability))
     for word, amounts in steps:
         if amounts.get(resource, 0) < 0:
-            raise QueueInvalid(f"queue {queue.name}: {word} of {resource} is below zero; give zero or more")
+            raise QueueInvalid(Message("Queue.BelowZero", {"queue": queue.name, "field": word, "resource": resource}))
     for (low, lower), (high, upper) in pairwise(steps):
         least, most = lower.get(resource, 0), upper.get(resource)
         if most is None and high == "capability":
             continue
         if least > (most or 0):
-            raise QueueInvalid(
-                f"queue {queue.name}: {low} of {resource} is {shown(resource, least)} and {high} "
-                f"{shown(resource, most or 0)}; lower the first or raise the second"
-            )
+            fields = {"queue": queue.name, "resource": resource, "low": low, "high": high}
+            figures = {"low_amount": shown(resource, least), "high_amount": shown(resource, most or 0)}
+            raise QueueInvalid(Message("Queue.OutOfOrder", {**fields, **figures}))
 
 
 def _check_family(queues: Mapping[str, Queue], queue: Queue, parent: Queue) -> None:
     for above in (queues[name] for name in _line(queues, parent.name)):
         for resource, amount in sorted(queue.capability.items()):
             if amount > above.capability.get(resource, amount):
-                raise QueueInvalid(
-                    f"queue {queue.name} may hold {shown(resource, amount)} {resource} and {above.name} above it only "
-                    f"{shown(resource, above.capability[resource])}; lower the first or raise the second"
-                )
+                limits = {"amount": shown(resource, amount), "limit": shown(resource, above.capability[resource])}
+                names = {"queue": queue.name, "parent": above.name, "resource": resource}
+                raise QueueInvalid(Message("Queue.OverParent", {**names, **limits}))
     siblings = [other for other in _children(queues, parent.name) if other.name != queue.name]
     for word in ("deserved", "guarantee"):
         own, family = getattr(queue, word), getattr(parent, word)
         for resource in sorted(own.keys() & family.keys()):
             total = own[resource] + sum(getattr(other, word).get(resource, 0) for other in siblings)
             if total > family[resource]:
-                raise QueueInvalid(
-                    f"the queues below {parent.name} would have a {word} of {shown(resource, total)} {resource} "
-                    f"together, and {parent.name} has {shown(resource, family[resource])}; lower one or raise it"
-                )
+                limits = {"amount": shown(resource, total), "limit": shown(resource, family[resource])}
+                names = {"parent": parent.name, "field": word, "resource": resource}
+                raise QueueInvalid(Message("Queue.SiblingsOverParent", {**names, **limits}))
 
 
 def _known(queues: Mapping[str, Queue], name: str) -> Queue:
     found = queues.get(name)
     if found is None:
-        raise QueueInvalid(f"there is no queue {name}; create it or name another")
+        raise QueueInvalid(queue_missing(name))
     return found
 
 

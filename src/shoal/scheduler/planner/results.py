@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Literal
 
 from shoal.kube.conditions import TOO_LARGE
+from shoal.kube.messages import Message
 from shoal.kube.objects import Key
 from shoal.scheduler.planner.cache import ClusterView
 from shoal.scheduler.planner.cycle_state import BlockReason, CycleState, GroupRecord, Obstacle
 from shoal.scheduler.planner.diagnosis import Diagnoser
 from shoal.scheduler.planner.gang import Gang
 from shoal.scheduler.planner.gang_types import COMPLETED, INQUEUE, PENDING, RUNNING, UNKNOWN, PodGroup, PodGroupPhase
+from shoal.scheduler.planner.message_parts import undone, waiting
 from shoal.scheduler.planner.plan_types import Bind, GroupResult, Nominate, Plan, Wait
 
 Blocked = Literal["", "capacity", "quota", "queue", "pods", "order"]
@@ -30,7 +32,6 @@ REASONS: dict[Obstacle, str] = {
     "quota": "QueueQuota",
 }
 BEFORE, STARTED = (INQUEUE, PENDING), (RUNNING, COMPLETED)
-UNDONE = "undone: {} of its pods stayed without a place for too long after the others were bound"
 
 
 def build_plan(cycle: CycleState) -> Plan:
@@ -86,7 +87,7 @@ def _nominations(cycle: CycleState) -> list[Nominate]:
     return [
         Nominate(one.pod.key, _node(cycle, one.row))
         for key, placed in cycle.promised.items()
-        if cycle.blocked[key].detail or key in cycle.view.nominated
+        if cycle.blocked[key].leaving or key in cycle.view.nominated
         for one in placed
     ]
 
@@ -130,13 +131,13 @@ def _group_result(cycle: CycleState, gang: Gang, explainer: Diagnoser) -> GroupR
     blocked: Blocked = ""
     too_large = False
     if key in cycle.undone:
-        reason, message, blocked = "NotEnoughResources", UNDONE.format(gang.minimum().total), "capacity"
+        reason, message, blocked = "NotEnoughResources", undone(gang.minimum().total), "capacity"
     elif still is not None and (phase not in STARTED or gang.waiting):
         (message, too_large), blocked = explainer.diagnose(gang, still), BLOCKED[still.obstacle]
         reason = _reason(still, too_large)
     elif phase is UNKNOWN and (lack := gang.missing()) is not None:
-        (reason, detail), blocked = lack, "pods"
-        message = f"waiting: {detail}"
+        (reason, cause), blocked = lack, "pods"
+        message = waiting(cause)
     else:
         reason, message = "Scheduled", _started(gang, bound)
     if phase in STARTED and blocked:
@@ -184,26 +185,31 @@ def _phase(cycle: CycleState, gang: Gang, bound: int) -> PodGroupPhase:
     return phase
 
 
-def _started(gang: Gang, bound: int) -> str:
+def _started(gang: Gang, bound: int) -> Message:
     if bound:
-        return f"{bound} {'pod' if bound == 1 else 'pods'} placed, {gang.ready + bound} in all"
+        total = gang.ready + bound
+        if bound == 1:
+            return Message("Scheduled.One", {"total": total})
+        return Message("Scheduled", {"placed": bound, "total": total})
     if gang.placed:
-        return "1 pod has its place" if gang.ready == 1 else f"{gang.ready} pods have their places"
-    return "let into the queue; its pods may be created" if not gang.finished else "its pods have finished"
+        if gang.ready == 1:
+            return Message("Scheduled.OnePlaced")
+        return Message("Scheduled.Placed", {"count": gang.ready})
+    return Message("Scheduled.Finished" if gang.finished else "Scheduled.Admitted")
 
 
-def _warnings(cycle: CycleState) -> list[str]:
+def _warnings(cycle: CycleState) -> list[Message]:
     found = []
     total = cycle.shares.total
     kept: dict[str, int] = {}
     for name, queue in sorted(cycle.view.queues.items()):
         if cycle.shares.by_weight and queue.deserved:
-            found.append(f"queue {name} says what it deserves, which counts only where sharing is by capacity")
+            found.append(Message("Queue.DeservedUnused", {"queue": name}))
         for resource, amount in queue.guarantee.items():
             kept[resource] = kept.get(resource, 0) + amount
     for resource, amount in sorted(kept.items()):
         if amount > total.get(resource, 0):
-            found.append(f"queues are guaranteed more {resource} than the cluster has")
+            found.append(Message("Queue.GuaranteesOverCluster", {"resource": resource}))
     return found
 
 

@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from shoal.kube.conditions import is_true
+from shoal.kube.messages import Message
 from shoal.kube.objects import Key, Obj, labels_of, name_of
 from shoal.kube.quantity_format import amounts
 from shoal.kube.selectors import EVERYTHING, NOTHING, LabelSelector
@@ -88,7 +89,7 @@ class Pod:
     since: float = 0.0  # bound or started, in seconds
     checkpoint: float | None = None  # the last one known, in seconds
     gated: bool = False
-    blocked: str = ""  # what no node can cure, as text: "the claim data does not exist"
+    blocked: Message | None = None  # what no node can cure: a claim that does not exist
     generation: int = 0  # of the job that made it
     evicted_by_controller: bool = False  # the controller of its job has announced that it deletes the pod
     preemptable: bool | None = None  # as its owner sets it; None: not set

@@ -1,9 +1,9 @@
-"""Trains an image classifier with as many workers as there are, and goes on when their number changes.
+"""Trains an image classifier with any number of workers, and continues when their number changes.
 
     torchrun --nnodes=1:4 ... main.py --arch=resnet18 --batch-size=32 --epochs=2 DATA
 
-Each start is the same: meet the other workers, agree on the most advanced checkpoint among them, learn what is left.
-The result does not depend on how many workers there were at which time; see trainer/gradients.py for how exactly.
+Each start is the same: join the group, agree on the most advanced checkpoint, train the remaining steps. The result
+does not depend on the number of workers over time; trainer/gradients.py explains why and how exactly.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from trainer.model import ARCHITECTURES, build
 from trainer.order import Order
 from trainer.training import Plan, Training
 
-MEETING_SECONDS = 120  # for all workers of a group to have started, on a machine that is busy
+MEETING_SECONDS = 120  # for the start of all workers of a group on a busy machine
 
 
 def main() -> None:
@@ -39,13 +39,13 @@ def main() -> None:
     if at.step:
         print(f"=> resuming epoch {at.epoch} at step {at.step} of {training.order.steps}")
     training.run()
-    # Nobody leaves before everybody is done: a worker that loses a peer would start the group again.
+    # A worker leaves after all are done: one that loses a peer would restart the group.
     dist.barrier()
     dist.destroy_process_group()
 
 
 def read_arguments() -> argparse.Namespace:
-    # A container has a /tmp of its own; processes on one machine share theirs, hence TMPDIR, which Shoal sets per pod.
+    # A container has its own /tmp; processes on one machine share it, hence TMPDIR, which shoal.yaml sets per pod.
     checkpoint = Path(tempfile.gettempdir()) / "checkpoint.pth.tar"
     metrics = os.environ.get("METRICS_FILE")
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -73,14 +73,14 @@ def choose_device(threads: int) -> torch.device:
         torch.backends.cudnn.deterministic = True
         print(f"=> set cuda device = {index}")
         return torch.device("cuda", index)
-    # The same everywhere: the number of threads decides in which order a kernel adds.
+    # Equal for all workers: the number of threads determines the order in which a kernel adds.
     torch.set_num_threads(threads)
     print("=> no cuda device, using the cpu")
     return torch.device("cpu")
 
 
 def prepare(args: argparse.Namespace, device: torch.device) -> Training:
-    """Everything of a training that does not depend on how far it is."""
+    """The settings of a training, independent of its progress."""
     train, val = Images(args.data / "train"), Images(args.data / "val")
     print(f"=> creating model: {args.arch}")
     torch.manual_seed(args.seed)
@@ -102,7 +102,7 @@ def prepare(args: argparse.Namespace, device: torch.device) -> Training:
 
 
 def full_size() -> int:
-    """The most workers this job can have; the launcher says so."""
+    """The maximum number of workers of this job, from the launcher."""
     nodes = os.environ.get("TORCHELASTIC_MAX_NODES")
     if nodes is None:
         raise SystemExit(

@@ -1,14 +1,14 @@
-"""torch's etcd rendezvous, made prompt: who leaves says so, and who stays hears it.
+"""torch's etcd rendezvous with deregistration: a member that leaves deletes its key.
 
-Members of a group keep a key alive in etcd. In torch's own rendezvous a member that leaves just stops renewing it;
-the others learn of it when the key expires, ten seconds later, and then wait thirty more for newcomers. Here a
-member deletes its key when it leaves the group, be it to join the next one or for good. Everyone else looks at the
-keys whenever the agent looks at the workers (torchrun's monitor interval), and moves on to the next group together,
-also when its own workers hang in a collective whose peer is gone. The expiry stays as the answer to a lost machine.
+Members of a group keep a key alive in etcd. In torch's own rendezvous a member that leaves only stops renewing it; the
+others detect that when the key expires, ten seconds later, and then wait thirty more for new members. Here a member
+deletes its key when it leaves the group, to join the next one or for good. The other members check the keys in each
+monitor interval of torchrun and join the next group together, even if their workers hang in a collective with a lost
+peer. The expiry remains for lost machines.
 
 "Last call" is how long a group that could start waits for more members. The first group of a job waits long: all
-workers are on their way, and the call ends at once when the last one has come. Later groups consist of survivors,
-who hear of the change within a monitor interval, and of newcomers, who have announced themselves before.
+workers are starting, and the call ends when the last one has joined. Later groups consist of survivors, which detect
+the change within a monitor interval, and of new members, which have registered before.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ FIRST_VERSION = "1"
 
 
 class PromptRendezvous(EtcdRendezvous):
-    """torch's rendezvous; `version` and `key` tell which group this member is in, and by which key it is alive."""
+    """torch's rendezvous; `version` is the group of this member, `key` the key it keeps alive."""
 
     def __init__(self, stopping: Stopping, *, first_call_seconds: int, last_call_seconds: int, **rest: Any) -> None:
         self.stopping = stopping
@@ -60,29 +60,29 @@ class PromptRendezvous(EtcdRendezvous):
         return super().confirm_membership(expected_version, this_rank)
 
     def create_path_if_not_exists(self, full_path: str, ttl: int | None = None) -> None:  # noqa: ARG002 - torch's
-        # No folder expires here. torch gives the job's own two hours and means to renew them, but python-etcd cannot
-        # renew a folder, and a longer training would lose its meeting place. This etcd goes when its job does.
+        # No directory expires here. torch sets a TTL of two hours on the job's and intends to renew it, but python-etcd
+        # cannot renew a directory, and a longer training would lose its rendezvous. This etcd is deleted with its job.
         super().create_path_if_not_exists(full_path)
 
     def setup_lease_renewal(self, full_path: str, ttl: int) -> Any:
         return None if full_path == self.get_path("") else super().setup_lease_renewal(full_path, ttl)
 
     def leave(self) -> None:
-        """Tell the group that this member is no longer in it. Idempotent."""
+        """Deregister this member from the group. Idempotent."""
         if not self.key:
             return
         if self._lease_this_rank_stop is not None:
             self._lease_this_rank_stop.set()
-        with contextlib.suppress(etcd.EtcdException):  # gone already, or etcd is: then nobody can be told
+        with contextlib.suppress(etcd.EtcdException):  # the key is already deleted, or etcd is not reachable
             self.client.delete(self.key)
         self.key = self.version = ""
 
     def changes(self) -> int:
-        """How many reasons there are to meet again: newcomers, members that left, or a next group being formed."""
+        """The number of reasons for a new rendezvous: new members, lost members, or a next group being formed."""
         try:
             _, state = self.get_rdzv_state()
             if state["status"] == "closed":
-                return 0  # the job is over; whoever still works may finish
+                return 0  # the job is complete; running workers may finish
             if state["status"] != "final" or state["version"] != self.version:
                 return 1
             return int(state["num_workers_waiting"]) + len(set(state["keep_alives"]) - self._alive())
@@ -94,7 +94,7 @@ class PromptRendezvous(EtcdRendezvous):
 
 
 class PromptHandler(EtcdRendezvousHandler):
-    """What torchrun's agent talks to."""
+    """The rendezvous handler of torchrun's agent."""
 
     def __init__(self, rendezvous: PromptRendezvous, local_addr: str | None) -> None:
         super().__init__(rendezvous, local_addr)
@@ -110,13 +110,13 @@ class PromptHandler(EtcdRendezvousHandler):
         return info
 
     def num_nodes_waiting(self) -> int:
-        # The agent asks only this, and answers anything above zero by stopping its workers and meeting again.
+        # The agent only checks this value; above zero it stops its workers and joins a new rendezvous.
         self.rendezvous.stopping.check()
         return self.rendezvous.changes()
 
 
 def create(params: RendezvousParameters, stopping: Stopping) -> PromptHandler:
-    """As torch's own creator, with the same settings in --rdzv-conf and `first_call_timeout` besides."""
+    """Like torch's own creator, with the same settings in --rdzv-conf and additionally `first_call_timeout`."""
     host, port = parse_rendezvous_endpoint(params.endpoint, default_port=2379)
     cert = params.get("cert")
     client = etcd.Client(

@@ -1,9 +1,9 @@
-"""Told to stop: one signal must be enough, wherever it finds the agent.
+"""Stop signals: one signal must suffice at any point of the agent.
 
-torch answers a signal by raising an exception where the program happens to be, and only while workers run. An
-exception raised while a log line is written is swallowed by logging, one raised in a rendezvous is taken for a failed
-attempt and retried; the agent then goes on as if nothing had been said, and its pod is held until it is killed. So the
-signal is also remembered, and said again at the places the agent passes every moment.
+torch handles a signal by raising an exception at the current statement, and only while workers run. An exception
+raised while a log line is written is swallowed by logging, one raised in a rendezvous counts as a failed attempt and
+is retried; the agent then continues, and its pod does not terminate until it is killed. So the signal is also stored,
+and raised again at points the agent passes frequently.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from torch.distributed.elastic.rendezvous import RendezvousError
 
 
 class Stopped(SignalException, RendezvousError):
-    """Both: torch's agent stops its workers and leaves the job open for the others, and its rendezvous lets it pass."""
+    """A SignalException, so that torch's agent stops its workers without closing the job, and a RendezvousError, which
+    its rendezvous does not retry."""
 
 
 class Stopping:
@@ -27,7 +28,7 @@ class Stopping:
             signal.signal(number, self._hear)
 
     def check(self) -> None:
-        """Raise Stopped if a signal has come."""
+        """Raise Stopped if a signal was received."""
         if self._told is not None:
             raise Stopped(f"told to stop by {self._told.name}", self._told)
 

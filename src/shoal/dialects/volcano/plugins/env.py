@@ -10,5 +10,5 @@ from shoal.kube.objects import Obj
 FLAGS: dict[str, Any] = {}
 
 
-def dress(pod: Obj, place: PluginPod, _: dict[str, Any]) -> None:
+def configure_pod(pod: Obj, place: PluginPod, _: dict[str, Any]) -> None:
     add_env(pod, plain(VC_TASK_INDEX=place.index, VK_TASK_INDEX=place.index))

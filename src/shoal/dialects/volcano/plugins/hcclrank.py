@@ -11,7 +11,7 @@ FLAGS: dict[str, Any] = {"master": "master", "worker": "worker"}
 RANK = "hccl/rankIndex"
 
 
-def dress(pod: Obj, place: PluginPod, flags: dict[str, Any]) -> None:
+def configure_pod(pod: Obj, place: PluginPod, flags: dict[str, Any]) -> None:
     """A RANK set by the user or another plugin wins; this plugin runs last for that reason."""
     given = [env for each in containers(pod, init=False) for env in each.get("env") or () if env.get("name") == "RANK"]
     if given and given[-1].get("value"):

@@ -10,7 +10,7 @@ from shoal.kube.objects import Obj
 FLAGS: dict[str, Any] = {"master": "master", "worker": "worker", "port": 22}
 
 
-def dress(pod: Obj, place: PluginPod, flags: dict[str, Any]) -> None:
+def configure_pod(pod: Obj, place: PluginPod, flags: dict[str, Any]) -> None:
     open_port(pod, "mpijob-port", flags["port"])
     if place.task.name == flags["master"]:
         worker = place.scene.spec.task(flags["worker"])

@@ -12,6 +12,7 @@ from typing import Any
 from shoal.dialects.volcano import names
 from shoal.dialects.volcano.spec import JobSpec, TaskSpec
 from shoal.kube.objects import Obj, at_path
+from shoal.kube.schema_errors import FieldWarning
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +85,8 @@ def unknown_arguments(plugin: str, arguments: Sequence[str] | None, known: Mappi
     listed = ", ".join(f"--{each}" for each in known) or "none"
     for word, name, _ in _split(arguments, known):
         if name not in known:
-            yield f"spec.plugins[{plugin}]: unknown argument {word!r} is ignored; known arguments: {listed}"
+            text = f"unknown argument {word!r} is ignored; known arguments: {listed}"
+            yield FieldWarning(f"spec.plugins[{plugin}]", text)
 
 
 def _split(arguments: Sequence[str] | None, known: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:

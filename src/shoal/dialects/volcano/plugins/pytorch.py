@@ -18,7 +18,7 @@ FLAGS: dict[str, Any] = {
 PORT = "pytorchjob-port"
 
 
-def dress(pod: Obj, place: PluginPod, flags: dict[str, Any]) -> None:
+def configure_pod(pod: Obj, place: PluginPod, flags: dict[str, Any]) -> None:
     spec, name = place.scene.spec, place.task.name
     if name not in (flags["master"], flags["worker"]):
         return

@@ -24,7 +24,7 @@ def service_name(job: str) -> str:
     return f"{job}-head-svc"
 
 
-def dress(pod: Obj, place: PluginPod, flags: dict[str, Any]) -> None:
+def configure_pod(pod: Obj, place: PluginPod, flags: dict[str, Any]) -> None:
     if place.task.name == flags["head"]:
         words = [
             f"ray start --head --block --port={flags['port']} --dashboard-host=0.0.0.0",

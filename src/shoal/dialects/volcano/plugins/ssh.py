@@ -27,7 +27,7 @@ def secret_name(job: str) -> str:
     return f"{job}-ssh"
 
 
-def dress(pod: Obj, place: PluginPod, flags: dict[str, Any]) -> None:
+def configure_pod(pod: Obj, place: PluginPod, flags: dict[str, Any]) -> None:
     name, folder = secret_name(place.scene.job), flags["ssh-key-file-path"].rstrip("/")
     mode = 0o600 if folder == ROOTS else 0o644  # users other than root could not read their own key
     items = [{"key": file, "path": f".ssh/{file}"} for file in _FILES]

@@ -26,7 +26,7 @@ def config_name(job: str) -> str:
     return f"{job}-svc"
 
 
-def dress(pod: Obj, place: PluginPod, flags: dict[str, Any]) -> None:
+def configure_pod(pod: Obj, place: PluginPod, flags: dict[str, Any]) -> None:
     spec, job = pod["spec"], place.scene.job
     spec.setdefault("hostname", names.pod_name(job, place.task.name, place.index))
     spec.setdefault("subdomain", job)

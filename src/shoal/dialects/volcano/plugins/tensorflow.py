@@ -18,7 +18,7 @@ FLAGS: dict[str, Any] = {
 ROLES = ("ps", "worker", "chief", "evaluator")
 
 
-def dress(pod: Obj, place: PluginPod, flags: dict[str, Any]) -> None:
+def configure_pod(pod: Obj, place: PluginPod, flags: dict[str, Any]) -> None:
     tasks = place.scene.spec.tasks
     if len(tasks) == 1 and tasks[0].replicas == 1:
         return  # no peers to connect to

@@ -1,10 +1,10 @@
-"""What a worker keeps, and how a group that has just met agrees on where to go on.
+"""Checkpoints of a worker, and the agreement of a new group on the state to resume from.
 
-Every worker keeps its own file: there is no shared file system. Workers that lived through a resize have one, and
-newcomers have none or an old one; the group takes the most advanced and its owner sends it to all. As all workers
-hold the same state after each step, any of the files will do.
+Every worker writes its own file: there is no shared file system. Workers that survived a resize have one, new workers
+have none or an old one; the rank with the most advanced one sends it to all. Since all workers hold the same state
+after each step, any of the files is valid.
 
-A file is written beside its name and moved there, so a worker killed in the middle leaves the file before.
+A file is written under a temporary name and renamed, so a worker killed in between leaves the previous file.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ NOTHING = Progress(-1, 0)
 
 @dataclass(slots=True)
 class State:
-    """A training, as far as it has come. `settings` must be the same for a checkpoint to be of this training."""
+    """The state of a training. A checkpoint belongs to this training if its `settings` are equal."""
 
     model: nn.Module
     optimizer: torch.optim.Optimizer
@@ -61,7 +61,7 @@ def save(state: State, file: Path) -> None:
 
 
 def load(state: State, file: Path) -> Progress:
-    """Restore from the file where it is of this training; where it got to, or NOTHING."""
+    """Restore from the file if it belongs to this training; returns its progress, or NOTHING."""
     if not file.is_file():
         return NOTHING
     print(f"=> loading checkpoint file: {file}")
@@ -79,7 +79,7 @@ def load(state: State, file: Path) -> Progress:
 
 
 def agree(state: State, own: Progress, device: torch.device) -> None:
-    """Bring every worker to the most advanced state of any."""
+    """Give every worker the most advanced state."""
     owner, furthest = _most_advanced(own, device)
     if furthest == NOTHING:
         print("=> no workers have checkpoints, starting from epoch 0")
@@ -93,7 +93,7 @@ def agree(state: State, own: Progress, device: torch.device) -> None:
 
 
 def _most_advanced(own: Progress, device: torch.device) -> tuple[int, Progress]:
-    """The first rank among those that are furthest, and where it is."""
+    """The first rank with the most advanced progress, and that progress."""
     mine = torch.tensor([own.epoch, own.step], device=device)
     everybody = [torch.zeros_like(mine) for _ in range(dist.get_world_size())]
     dist.all_gather(everybody, mine)

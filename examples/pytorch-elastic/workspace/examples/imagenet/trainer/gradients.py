@@ -1,11 +1,11 @@
-"""The gradient of a global batch: the same number whatever the number of workers.
+"""The gradient of a global batch, independent of the number of workers.
 
-Each slot of a batch has the same samples, hence the same gradient, wherever it is computed. What could differ is the
-order in which the slots are added up, as sums of floats depend on it. They are therefore added in double precision,
-within a worker and between workers, and rounded once: another order changes the sum by about 1e-16 of its size,
-which the rounding to single precision (6e-8) hides from all but very few parameters.
+Each slot of a batch has the same samples, hence the same gradient, wherever it is computed. Only the order in which the
+slots are added can differ, and sums of floats depend on it. They are therefore added in double precision, within a
+worker and between workers, and rounded once: another order changes the sum by about 1e-16 of its size, which the
+rounding to single precision (6e-8) hides for all but very few parameters.
 
-Loss and accuracy ride in the same sum, so that a step costs one exchange.
+Loss and accuracy are part of the same sum, so that a step needs one all-reduce.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """Of some samples: the mean loss, and how many in a hundred were right at first or within five guesses."""
+    """Mean loss, top-1 and top-5 accuracy in percent of some samples."""
 
     samples: int
     loss: float
@@ -28,7 +28,7 @@ class Score:
 
 
 class Tally:
-    """Adds up losses and right answers, and (with parameters) gradients; `share` makes the sums everybody's."""
+    """Adds up losses, correct predictions and (with parameters) gradients; `share` sums over all workers."""
 
     def __init__(self, parameters: list[nn.Parameter], device: torch.device) -> None:
         self._parameters = parameters
@@ -36,7 +36,7 @@ class Tally:
         self._sums = torch.zeros(sum(self._sizes) + 4, dtype=torch.float64, device=device)
 
     def add(self, logits: Tensor, labels: Tensor) -> None:
-        """One slot. Takes its gradient where there are parameters."""
+        """Add one slot; computes its gradient if there are parameters."""
         loss = nn.functional.cross_entropy(logits, labels, reduction="sum")
         if self._parameters:
             slopes = torch.autograd.grad(loss, self._parameters)
@@ -46,7 +46,7 @@ class Tally:
         self._sums[-4:] += torch.cat([torch.stack([loss.detach(), torch.full_like(loss, len(labels))]), right])
 
     def share(self) -> Score:
-        """Sum over all workers, give every parameter its mean gradient, and start anew."""
+        """Sum over all workers, set the mean gradient of every parameter, and reset."""
         dist.all_reduce(self._sums)
         loss, samples, top1, top5 = self._sums[-4:].tolist()
         mean = (self._sums[:-4] / samples).float()

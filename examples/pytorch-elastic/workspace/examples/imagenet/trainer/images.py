@@ -1,7 +1,7 @@
 """Images in the layout of tiny-imagenet: `train/<class>/images/*`, `val/<class>/images/*`.
 
-Files are decoded when a sample is first asked for, so a worker reads only what falls to it. Whether a training image
-is turned upside down depends on the seed, the epoch and the sample, not on the worker that happens to load it.
+Files are decoded on the first access to a sample, so a worker reads only its own samples. Whether a training image is
+rotated depends on the seed, the epoch and the sample, not on the worker that loads it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MEAN, DEVIATION = 127.5, 64.0
 
 
 class NoImages(FileNotFoundError):
-    """There is nothing to learn from; the message says where it was looked for."""
+    """No images were found; the message has the path."""
 
 
 class Images:
@@ -40,13 +40,13 @@ class Images:
         return len(self._files)
 
     def load(self, samples: Sequence[int], *, turn_by: str = "") -> tuple[Tensor, Tensor]:
-        """The images, scaled, and their labels; about half of them upside down where `turn_by` is given."""
+        """The images, scaled, and their labels; with `turn_by` about half of them are rotated."""
         images = torch.stack([self._turned(sample, turn_by) for sample in samples])
         labels = torch.tensor([self._files[sample][1] for sample in samples])
         return (images.float() - MEAN) / DEVIATION, labels
 
     def _turned(self, sample: int, turn_by: str) -> Tensor:
-        # By half a turn: a mirrored grating would be one of another class.
+        # By 180 degrees: a mirrored grating would belong to another class.
         image = self._image(sample)
         is_turned = bool(turn_by) and random.Random(f"{turn_by}/{sample}").random() < 0.5
         return image.flip(-1, -2) if is_turned else image

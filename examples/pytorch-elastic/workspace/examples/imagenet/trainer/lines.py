@@ -1,4 +1,4 @@
-"""The lines a person reads, in the format of the PyTorch ImageNet example, and the meters behind them."""
+"""Log lines in the format of the PyTorch ImageNet example, and their meters."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class Meter:
-    """The last value of something and its weighted mean."""
+    """The last value of a quantity and its weighted mean."""
 
     name: str
     form: str  # of both numbers, as in format()

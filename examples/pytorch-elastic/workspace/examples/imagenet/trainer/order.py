@@ -1,9 +1,9 @@
-"""Which sample is seen when and by whom, whatever the number of workers.
+"""The assignment of samples to steps and workers, for any number of workers.
 
-The order of an epoch's samples depends on the seed and the epoch only. It is cut into global batches, one per step,
-and each batch into slots of a fixed size. A worker computes the slots whose number leaves its rank when divided by
-the number of workers. So a resize changes who computes a slot, never what is in it: the progress of a training is
-two numbers, and a training resumed at them by any number of workers goes on with the very samples that are left.
+The order of an epoch's samples depends on the seed and the epoch only. It is divided into global batches, one per
+step, and each batch into slots of a fixed size. A worker computes the slots whose index modulo the number of workers is
+its rank. A resize changes which worker computes a slot, never its contents: the progress of a training is two numbers,
+and a training resumed from them by any number of workers continues with exactly the remaining samples.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Slot = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True, order=True)
 class Progress:
-    """Everything before step `step` of epoch `epoch` has been learnt. Compares by how far a training is."""
+    """All steps before step `step` of epoch `epoch` are done. Ordered by progress."""
 
     epoch: int = 0
     step: int = 0
@@ -53,11 +53,11 @@ class Order:
         return [batch[first : first + self.slot] for first in range(0, len(batch), self.slot)]
 
     def share(self, at: Progress, *, rank: int, world: int) -> list[Slot]:
-        """The slots of this step for one of `world` workers; none where there are fewer slots than workers."""
+        """The slots of this step for one of `world` workers; none if there are fewer slots than workers."""
         return self.slots(at)[rank::world]
 
     def after(self, at: Progress) -> Progress:
-        """Where a training is when this step is done."""
+        """The progress after this step."""
         return Progress(at.epoch, at.step + 1) if at.step + 1 < self.steps else Progress(at.epoch + 1)
 
 

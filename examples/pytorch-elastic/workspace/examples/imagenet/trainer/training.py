@@ -1,7 +1,7 @@
-"""The training loop: steps, checkpoints, validation. Every worker runs it; they meet once in each step.
+"""The training loop: steps, checkpoints, validation. Every worker runs it; they synchronize once per step.
 
-What makes it elastic is small: all that a step needs follows from the state and the progress (`order`, `gradients`),
-and both are kept every few steps (`checkpoints`). torchrun ends and starts the workers when their number changes.
+It is elastic because each step depends only on the state and the progress (`order`, `gradients`), and both are saved
+every few steps (`checkpoints`). torchrun restarts the workers when their number changes.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from trainer.order import Order, Progress
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How a training is run; nothing here changes its result except `epochs`."""
+    """Options of a training; only `epochs` changes its result."""
 
     epochs: int
     print_every: int
     checkpoint_every: int
     checkpoint_file: Path
     metrics_file: Path | None
-    keeps_files: bool  # one worker per node does
+    keeps_files: bool  # by one worker per node
 
 
 @dataclass(slots=True)
@@ -71,7 +71,7 @@ class Training:
                 self._keep()
 
     def _step(self, at: Progress, tally: Tally) -> tuple[Score, float]:
-        """Learn one global batch together; its score, and how long this worker spent on loading."""
+        """Train one global batch; returns its score and this worker's loading time."""
         data_seconds = 0.0
         for slot in self.order.share(at, rank=dist.get_rank(), world=dist.get_world_size()):
             started = time.monotonic()
@@ -119,7 +119,7 @@ class Training:
             checkpoints.save(self.state, self.plan.checkpoint_file)
 
     def _record(self, at: Progress, score: Score) -> None:
-        """One line per step for the picture, by the first worker only."""
+        """One line per step for the picture, by rank 0 only."""
         if self.plan.metrics_file is None or dist.get_rank() != 0:
             return
         line = {

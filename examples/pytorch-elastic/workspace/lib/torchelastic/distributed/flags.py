@@ -1,9 +1,9 @@
-"""From the launcher's old flags to torchrun's.
+"""Translates the launcher's old flags to torchrun's.
 
-torchrun still reads every old name; what changed are the defaults, and they matter: a torchrun that is told nothing
-restarts nothing and knows only a fixed set of nodes. So each flag is written out, with the old default where the old
-one was elastic, and with a new one where waiting was the rule (see DEFAULTS). Flags that only torchrun has pass
-through when written as --flag=value. No torch is imported here.
+torchrun still accepts every old name, but its defaults changed: without flags it restarts nothing and expects a fixed
+set of nodes. So each flag is passed explicitly, with the old default if the old one was elastic, and with a new one if
+it only caused delays (see DEFAULTS). Flags that only torchrun has are passed through when written as --flag=value. No
+torch is imported here.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-# Of the old launcher, in its order.
+# Flags of the old launcher, in its order.
 DEFAULTS = {
     "nnodes": "1:1",
     "nproc_per_node": "auto",
@@ -21,22 +21,22 @@ DEFAULTS = {
     "rdzv_id": "",
     "rdzv_conf": "",
     "max_restarts": "3",
-    "monitor_interval": "0.1",  # was 5: how long a change of the group goes unseen
+    "monitor_interval": "0.1",  # was 5: delay until a change of the group is detected
     "start_method": "spawn",
     "role": "default",
 }
-# A worker dies of SIGTERM at once; one that hangs in a driver need not hold up the others for torchrun's 30 seconds.
+# SIGTERM ends a worker at once; one that hangs in a driver should not delay the others for torchrun's 30 seconds.
 SHUTDOWN_SECONDS = 10
-BACKEND = "etcd-prompt"  # torch's etcd rendezvous, with the departures told; see torchelastic.rendezvous
+BACKEND = "etcd-prompt"  # torch's etcd rendezvous, with deregistration; see torchelastic.rendezvous
 
 
 class NotElastic(ValueError):
-    """The command line cannot be run; the message says what to write instead."""
+    """The command line is invalid; the message has the correction."""
 
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """One launch: torchrun's arguments, and what the launcher itself has to know."""
+    """One launch: torchrun's arguments, and the launcher's own settings."""
 
     torchrun: tuple[str, ...]
     endpoint: str
@@ -58,7 +58,7 @@ def forward(argv: Sequence[str]) -> Launch:
     flags = [f"--{name.replace('_', '-')}={value}" for name, value in values.items() if value]
     flags.append(f"--shutdown-timeout={SHUTDOWN_SECONDS}")
     if uses_etcd:
-        flags.append("--signals-to-handle=SIGHUP,SIGQUIT")  # torchelastic.stopping takes the others
+        flags.append("--signals-to-handle=SIGHUP,SIGQUIT")  # torchelastic.stopping handles the others
     flags += [f"--{name.replace('_', '-')}" for name in ("standalone", "module", "no_python") if getattr(given, name)]
     return Launch(
         torchrun=(*flags, *only_torchrun, given.training_script, *given.training_script_args),

@@ -1,8 +1,8 @@
 """`python -m torchelastic.distributed.launch FLAGS SCRIPT ARGS`: one agent, which runs this node's workers.
 
-The story: read the old flags, wait until etcd answers, hand over to torchrun with the prompt rendezvous, and leave
-the group in an orderly way however it ends. The exit code is 0 when the training is over, 128 + the signal's number
-when the agent was told to stop, 1 when the training failed, 2 for a command line that cannot be run.
+Reads the old flags, waits until etcd responds, runs torchrun with the modified rendezvous, and leaves the group
+cleanly in all cases. Exit code 0 when the training is complete, 128 + the signal's number after a signal, 1 when the
+training failed, 2 for an invalid command line.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from torchelastic.rendezvous import PromptHandler
 
-LOG_FORMAT = "[%(levelname)s] %(asctime)s %(module)s: %(message)s"  # torchelastic's: when, and no paths
+LOG_FORMAT = "[%(levelname)s] %(asctime)s %(module)s: %(message)s"  # torchelastic's format: with time, without paths
 ETCD_SECONDS = 600  # as long as torch waits for a rendezvous
 
 
@@ -36,7 +36,7 @@ def main(argv: Sequence[str] = ()) -> int:
         print(f"torchelastic: {wrong}", file=sys.stderr)
         return 2
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda told, _: os._exit(128 + told))  # nobody knows of this worker yet
+        signal.signal(number, lambda told, _: os._exit(128 + told))  # this worker is not registered yet
     os.environ.setdefault("LOGLEVEL", "INFO")  # read by torch when it is imported
     os.environ.setdefault("TORCHELASTIC_MAX_NODES", str(launch.max_nodes))  # the trainer's batch follows from it
     if launch.uses_etcd:
@@ -45,8 +45,8 @@ def main(argv: Sequence[str] = ()) -> int:
 
 
 def wait_for(endpoint: str) -> None:
-    """Return when etcd answers there. A client cannot be told that a port opens, so it knocks again, with growing
-    pauses. Without this a worker that starts before etcd fails, and the failure counts as the job's."""
+    """Return when etcd responds. No event signals an open port, so this polls with backoff. Without it a worker that
+    starts before etcd fails, and the failure counts against the job."""
     give_up = time.monotonic() + ETCD_SECONDS
     pause = 0.05
     while not answers(endpoint):
@@ -59,7 +59,7 @@ def wait_for(endpoint: str) -> None:
 
 
 def answers(endpoint: str) -> bool:
-    """Whether a server says anything there. A service's address may take connections before anyone is behind it."""
+    """Whether a server responds. A Service's address may accept connections before it has endpoints."""
     host, _, port = endpoint.partition(":")
     try:
         with socket.create_connection((host, int(port or 2379)), timeout=5) as connection:
@@ -70,7 +70,7 @@ def answers(endpoint: str) -> bool:
 
 
 def run(launch: Launch) -> int:
-    # Imported late: torch takes seconds, and flags should be refused at once.
+    # Imported late: torch takes seconds, and invalid flags should be rejected at once.
     from torch.distributed import run as torchrun
     from torch.distributed.elastic.multiprocessing.api import SignalException
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
@@ -99,7 +99,7 @@ def run(launch: Launch) -> int:
         print(failed, file=sys.stderr)
         return 1
     except RendezvousClosedError:
-        # Closed before this worker ever met the others: the training ended while it was starting.
+        # Closed before this worker joined: the training ended while it was starting.
         return _came_too_late(handlers)
     finally:
         for handler in handlers:
@@ -109,7 +109,7 @@ def run(launch: Launch) -> int:
 
 
 def _end_orphans() -> None:
-    """A signal that falls between the start of a worker and torch's note of it would leave the worker to nobody."""
+    """Kill workers unknown to torch: a signal between the start of a worker and its registration orphans it."""
     for children in Path("/proc/self/task").glob("*/children"):
         for pid in children.read_text().split():
             with contextlib.suppress(ProcessLookupError):

@@ -1,4 +1,4 @@
-"""Pod templates: errors an API server would return for their pods, reported when the Job is written."""
+"""Pod templates: errors an API server would return for their pods, reported when the job is written."""
 
 from __future__ import annotations
 

@@ -1,0 +1,200 @@
+"""Expectations of one job: what was sent to the cluster and is not observed yet, after client-go's expectations.
+
+Informers show a write some time after its response, and may show its watch event before. client-go's controllers skip
+a sync until their expectations are satisfied. The reconciler does not: it passes the responses to the engine together
+with the observed objects, so that a pass knows of a pod that no informer has shown. A response is kept until a pass has
+processed it, and that of a create until a stored job state includes it.
+
+Nothing here does I/O, and everything may be lost: after a restart the stored job state and the uids are enough.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+from msgspec.structs import replace
+
+from shoal.engine import Created, Gone, JobState, RoleState, Stage, Target, TaskRef, TaskState, WriteResult
+
+Result = TypeVar("Result", bound=WriteResult)
+
+
+class Expectations:
+    """Of one job. The reconciler sets them after its writes, informers report what they observe, and each pass begins
+    and ends with them."""
+
+    __slots__ = (
+        "_creations",
+        "_deletions",
+        "_is_event_postponed",
+        "_is_write_pending",
+        "_own_version",
+        "_processed_deletions",
+        "_requested_names",
+        "_results",
+        "deleted_uids",
+    )
+
+    def __init__(self) -> None:
+        self.deleted_uids: frozenset[str] = frozenset()  # confirmed deletions of objects that an informer still shows
+        self._results: tuple[WriteResult, ...] = ()  # responses to the last writes, until a pass has processed them
+        self._creations: tuple[Created, ...] = ()  # processed, and not included in a stored job state yet
+        self._deletions: frozenset[str] = frozenset()  # uids of pods that informers have dropped since the last pass
+        self._processed_deletions: frozenset[str] = frozenset()  # those the current pass knows; more may arrive
+        self._requested_names: dict[Target, str] = {}  # names of creates without a response
+        self._own_version = ""  # the version that the last write of the job itself made
+        self._is_write_pending = False  # a write of the job itself has no response yet
+        self._is_event_postponed = False  # an event of the job arrived meanwhile
+
+    @property
+    def is_satisfied(self) -> bool:
+        """Whether informers and the stored job state show everything that was answered."""
+        return not (self._results or self._creations or self.deleted_uids or self._deletions)
+
+    # Creates and deletes
+
+    def expected_name(self, target: Target) -> str:
+        """The name that a create without a response requested: the object may exist. '' if there is no such create."""
+        return self._requested_names.get(target, "")
+
+    def expect_creation(self, target: Target, name: str) -> None:
+        """The response to a create got lost."""
+        self._requested_names[target] = name
+
+    def creation_answered(self, target: Target) -> None:
+        """It is known what became of the create: the object is the job's, or the name is another owner's."""
+        self._requested_names.pop(target, None)
+
+    def set_expectations(self, results: Iterable[WriteResult], *, is_cached: Callable[[str], bool]) -> None:
+        """The responses to the writes of a pass; `is_cached`: whether an informer shows the object with that uid."""
+        self._results = tuple(results)
+        confirmed = {result.uid for result in self._results if isinstance(result, Gone) and result.uid}
+        self.deleted_uids = frozenset(uid for uid in self.deleted_uids if is_cached(uid)) | confirmed
+
+    def deletion_observed(self, uid: str) -> None:
+        """An informer dropped a pod. It may be one that no pass has seen: then no later look will show it."""
+        self._deletions |= {uid}
+
+    # Passes
+
+    def begin_pass(self, state: JobState) -> tuple[WriteResult, ...]:
+        """What a pass from `state` has to know besides the observed objects."""
+        self._processed_deletions = self._deletions
+        return self._creations + self._results + self._unseen_pods(state)
+
+    def end_pass(self, *, is_stored: bool) -> None:
+        """The engine has processed what `begin_pass` returned; `is_stored`: and the stored job state includes it."""
+        created = tuple(result for result in self._results if isinstance(result, Created))
+        self._creations = () if is_stored else self._creations + created
+        self._results = ()
+        self._deletions -= self._processed_deletions
+
+    def abandon_pass(self) -> None:
+        """The stored job state is another than the engine's: what the responses said no longer matters."""
+        self._results, self._creations = (), ()
+
+    def lower_expectations(self, before: JobState, stored: JobState) -> None:
+        """Drop what the stored job state, perhaps one write ahead of `before`, already includes."""
+        self._creations = _not_included(self._creations, before, stored)
+        self._results = _not_included(self._results, before, stored)
+
+    def _unseen_pods(self, state: JobState) -> tuple[Gone, ...]:
+        """Pods that were created and deleted before any pass saw them."""
+        if not self._deletions:
+            return ()
+        results = (*self._creations, *self._results)
+        created = [(result.target, result.uid) for result in results if isinstance(result, Created)]
+        for role in state.roles:
+            requested = (task for task in role.tasks if task.stage is Stage.REQUESTED)
+            created += [(TaskRef(role.name, task.index), task.uid) for task in requested if task.uid]
+        return tuple(Gone(target, uid) for target, uid in created if uid in self._deletions)
+
+    # Writes of the job itself
+
+    @property
+    def is_write_pending(self) -> bool:
+        return self._is_write_pending
+
+    def write_sent(self) -> None:
+        self._is_write_pending = True
+
+    def expect_version(self, version: str) -> None:
+        """The write made this version of the job, and it shows nothing that is new to this process."""
+        self._own_version = version
+
+    def is_own_version(self, version: str) -> bool:
+        """Whether the watch event of that version is an echo of the last write."""
+        return version == self._own_version
+
+    def postpone_event(self) -> None:
+        """An event of the job arrived during a write; only the response shows whether it is an echo."""
+        assert self._is_write_pending
+        self._is_event_postponed = True
+
+    def write_ended(self) -> bool:
+        """The write was answered, failed or was cancelled. Returns whether an event was postponed meanwhile."""
+        postponed = self._is_event_postponed
+        self._is_write_pending = self._is_event_postponed = False
+        return postponed
+
+
+def _not_included(results: tuple[Result, ...], before: JobState, stored: JobState) -> tuple[Result, ...]:
+    """The responses for the attempts of one job state that the stored one does not include yet.
+
+    A compact job state has no attempt numbers; that a pod is settled it always records.
+    """
+    return tuple(
+        result
+        for result in results
+        if _is_same_attempt(result.target, before, stored)
+        and not (isinstance(result, Created) and result.uid in stored.settled)
+    )
+
+
+def _is_same_attempt(target: Target, before: JobState, stored: JobState) -> bool:
+    """Whether both states have the same attempt there: what became of one does not concern the next."""
+    if not isinstance(target, TaskRef):
+        return before.run.number == stored.run.number
+    was, now = before.task(target), stored.task(target)
+    if was is None or now is None or before.run.number != stored.run.number:
+        return False
+    return (was.instance, was.attempt.number) == (now.instance, now.attempt.number)
+
+
+def with_unobserved_creates(stored: JobState, before: JobState) -> JobState:
+    """A stored job state, plus the pods of `before` that this process created and no informer has shown yet.
+    A compact job state cannot distinguish them from pods that vanished."""
+    if stored.run.number != before.run.number:
+        return stored
+    changed: dict[str, dict[int, TaskState]] = {}
+    unlisted: dict[str, list[TaskState]] = {}
+    for role in before.roles:
+        for was in role.tasks:
+            task = stored.task(TaskRef(role.name, was.index)) if was.stage is Stage.REQUESTED else was
+            if task is None and not was.instance:
+                unlisted.setdefault(role.name, []).append(was)  # this job state lists no living tasks
+            elif was.uid in stored.settled:
+                continue
+            elif task is not None and task.stage is Stage.WAITING and _is_same_pod(was, task):
+                changed.setdefault(role.name, {})[was.index] = was
+    return _with_unlisted(stored.with_tasks(changed), unlisted)
+
+
+def _is_same_pod(was: TaskState, task: TaskState) -> bool:
+    return (task.had_pod or not was.instance) and was.stage is Stage.REQUESTED and _same_decisions(was, task)
+
+
+def _same_decisions(one: TaskState, other: TaskState) -> bool:
+    """A stored job state may be one write ahead of ours, whose response got lost: then it holds."""
+    return (one.charged, one.dropped, one.not_before) == (other.charged, other.dropped, other.not_before)
+
+
+def _with_unlisted(state: JobState, unlisted: dict[str, list[TaskState]]) -> JobState:
+    if not unlisted:
+        return state
+    there = {role.name: role for role in state.roles}
+    for name, tasks in unlisted.items():
+        role = there.get(name) or RoleState(name)
+        there[name] = replace(role, tasks=tuple(sorted([*role.tasks, *tasks], key=lambda task: task.index)))
+    return replace(state, roles=tuple(there.values()))
