@@ -1,6 +1,6 @@
-"""Who am I, and what may I do? The answers follow the rule in `authorization`.
+"""Access reviews: the identity and the permissions of the caller, by the rule in `authorization`.
 
-`kubectl auth can-i` and `kubectl auth whoami` ask by creating objects that are answered and not kept.
+`kubectl auth can-i` and `kubectl auth whoami` create review objects, which are answered and not stored.
 """
 
 from __future__ import annotations

@@ -233,7 +233,7 @@ def _error_response(error: Exception, request: Request) -> BytesResponse:
 def _negotiated(
     response: BytesResponse | SharedListResponse | ListResponse, request: Request
 ) -> BytesResponse | SharedListResponse | ListResponse:
-    """YAML or indented, for those who ask. An Accept header we cannot serve gets its refusal as JSON."""
+    """YAML or indented, where requested. An Accept header that cannot be served is rejected with a JSON error."""
     accept = request.headers.get(b"accept", b"")
     is_yaml = False
     if b"yaml" in accept:

@@ -1,6 +1,6 @@
-"""What nodes and pods use now, as `kubectl top` asks for it (metrics.k8s.io/v1beta1).
+"""Current usage of nodes and pods, as `kubectl top` requests it (metrics.k8s.io/v1beta1).
 
-The figures come from the agents of this process at the moment of asking; nothing is kept.
+The figures come from the agents of this process at the time of the request; nothing is stored.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from shoal.kube.times import rfc3339
 
 
 async def gather(nodes: Mapping[str, NodeServices]) -> dict[str, NodeUsage]:
-    """All at once: a node that is asked for the first time takes a moment."""
+    """Queries all nodes at once: the first query of a node takes a moment."""
     usages = await asyncio.gather(*(services.usage() for services in nodes.values()))
     return dict(zip(nodes, usages, strict=True))
 

@@ -38,7 +38,7 @@ class _Clause(NamedTuple):
 
 @lru_cache(maxsize=512)
 def read(accept: bytes, *, streaming: bool = False) -> ResponseForm:
-    """The first form the client wants that we have; 406 where there is none. A watch is always JSON."""
+    """The first form the client accepts that is served; 406 where there is none. A watch is always JSON."""
     text = accept.decode("latin-1").strip()
     if not text:
         return UNCHANGED
@@ -95,7 +95,7 @@ def _form_of(clause: _Clause) -> ResponseForm | None:
 
 
 def wants_pretty(query: dict[str, list[str]], user_agent: bytes) -> bool:
-    """Whether to indent: asked by ?pretty, or a tool whose answers are read by eye."""
+    """Whether to indent: requested by ?pretty, or a tool whose output is read by eye."""
     pretty = query.get("pretty", [""])[0]
     if pretty:
         return pretty in ("1", "t", "T", "true", "True", "TRUE")

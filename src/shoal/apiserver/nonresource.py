@@ -17,7 +17,7 @@ _METRICS = "/metrics"
 Exposition = Callable[[], tuple[bytes, str]]  # what Prometheus reads, and its content type
 
 
-# kubectl asks for the old document in protobuf only, and only for kinds the new documents do not have. One that
+# kubectl requests the old document in protobuf only, and only for kinds the new documents do not have. One that
 # describes nothing makes kubectl report that the kind does not exist.
 _PROTOBUF = b"com.github.proto-openapi.spec.v2@v1.0+protobuf"
 _EMPTY_SWAGGER = b"\x0a\x032.0"

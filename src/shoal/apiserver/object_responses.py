@@ -1,4 +1,4 @@
-"""Stored objects as answers: the bytes as they lie in the store, or the shape the client asked for."""
+"""Stored objects as responses: the bytes as stored, or the form the client requested."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ class Documents:
         return BytesResponse(made.body, headers=(*_FOREVER, (b"etag", f'"{made.hash}"'.encode())))
 
     def swagger(self) -> Obj:
-        """The older form of the same, for clients that still ask for it."""
+        """The older form of the same, for clients that still request it."""
         return openapi.v2(tuple(self._kinds()))
 
     def _document(self, group: str, version: str) -> _Cached:

@@ -31,7 +31,7 @@ class Request:
         return self.headers.get(b"content-type", b"")
 
     def form(self, *, streaming: bool = False) -> ResponseForm:
-        """What the client wants back; raises 406."""
+        """The response form the client requests; raises 406."""
         return negotiation.read(self.headers.get(b"accept", b""), streaming=streaming)
 
     async def body(self) -> bytes:

@@ -159,7 +159,7 @@ def decode_yaml(data: bytes) -> DecodedBody:
 
 
 def _check_depth(value: Any, data: bytes) -> None:
-    """Refuse what would take the walks over it beyond their depth. Most bodies do not hold enough brackets."""
+    """Rejects a value nested deeper than the walks over it allow. Most bodies do not hold enough brackets."""
     if data.count(b"{") + data.count(b"[") <= _MAX_DEPTH:
         return
     level, depth = [value], 0

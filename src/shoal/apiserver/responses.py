@@ -1,7 +1,7 @@
-"""Answers: a status, a body of bytes and how it leaves the process.
+"""Responses: a status, a body of bytes and how it is sent.
 
-Objects come out of the store as JSON bytes, and most answers are those bytes untouched. Everything that costs
-something (indenting, YAML, gzip) happens here and only for those who ask.
+Objects are stored as JSON bytes, and most responses are those bytes unchanged. Everything that costs
+something (indenting, YAML, gzip) happens here and only where requested.
 """
 
 from __future__ import annotations
@@ -294,7 +294,7 @@ async def write_stream(stream: StreamResponse, receive: Receive, send: Send) -> 
 
 
 async def head_of(stream: StreamResponse) -> BytesResponse:
-    """The beginning of a stream for those who want no more."""
+    """The response without a body for a stream, for HEAD."""
     await _closed(stream)
     return BytesResponse(b"", content_type=stream.content_type)
 

@@ -141,7 +141,7 @@ class Server:
 
 
 def _with_end_callback(protocol: Any, ended: Callable[[], None]) -> Any:
-    """The websocket protocol, which takes over the connection of the request that asked for it, and its end."""
+    """The websocket protocol, which takes over the connection of the upgrade request, with a callback at its end."""
 
     class Counted(protocol):  # type: ignore[misc]
         def connection_lost(self, problem: Exception | None) -> None:

@@ -53,7 +53,7 @@ class Certificate:
         return tuple(str(name.value) for name in alternatives)
 
     def is_for(self, host: str) -> bool:
-        """Whether a client that asks for `host` takes it."""
+        """Whether a client that connects to `host` accepts it."""
         return any(fnmatchcase(host.lower(), name.lower()) for name in self.names())
 
 

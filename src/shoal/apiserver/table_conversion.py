@@ -1,6 +1,6 @@
-"""Shapes of an answer other than the object itself: Tables, and metadata without the rest.
+"""Forms of a response other than the object itself: Tables, and metadata without the rest.
 
-kubectl asks for Tables and prints the cells as they come, so what a person sees is decided in `columns`.
+kubectl requests Tables and prints the cells unchanged, so its output is determined in `columns`.
 """
 
 from __future__ import annotations

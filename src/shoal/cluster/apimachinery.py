@@ -149,7 +149,7 @@ class Machinery:
         return StoredPage(items, page.revision, page.continue_token, page.remaining)
 
     def watch(self, kind: Kind, namespace: str | None = None, options: WatchOptions | None = None) -> Watch:
-        """Refuses bad selectors at once; a version that is too old fails when the first batch is asked for."""
+        """Rejects bad selectors at once; a version that is too old fails when the first batch is requested."""
         resource = self._readable_resource(kind)
         options = options or WatchOptions()
         list_pages.check_watch_options(options)
@@ -206,7 +206,7 @@ class Machinery:
         selected: ListOptions | None = None,
         options: DeleteOptions | None = None,
     ) -> StoredPage:
-        """Ask everything selected to go; what was asked, as it was before."""
+        """Deletes every selected object; returns them as they were before."""
         page = self.list(kind, namespace, selected)
         for stored in page.items:
             try:

@@ -1,8 +1,8 @@
-"""The port: what a program may ask of a cluster, whichever cluster it is.
+"""The client interface: what a program may request of a cluster, whichever cluster it is.
 
 The node agent, the scheduler, the controllers and later the operator hold a `Cluster` and nothing else, so
-the same program runs against the embedded store, a simulated one and a real API server. A refused request
-raises `shoal.kube.errors.ApiError`; a request whose fate is unknown raises `OutcomeUnknown`.
+the same program runs against the embedded store, a simulated one and a real API server. A rejected request
+raises `shoal.kube.errors.ApiError`; a request whose outcome is unknown raises `OutcomeUnknown`.
 """
 
 from __future__ import annotations
@@ -181,7 +181,7 @@ class Cluster(Protocol):
 
 
 # What a node serves besides its pods' status: logs, commands and measurements. The embedded API server
-# finds the agents of this process by node name; on a real cluster the API server asks the kubelet.
+# finds the agents of this process by node name; on a real cluster the API server queries the kubelet.
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +195,7 @@ class ExecRequest:
 
 @dataclass(frozen=True, slots=True)
 class Streams:
-    """The other end of a command. `stdin` is None where none was asked for; `resize` yields (columns, rows)."""
+    """The other end of a command. `stdin` is None where it was not requested; `resize` yields (columns, rows)."""
 
     stdout: Callable[[bytes], Awaitable[None]]
     stderr: Callable[[bytes], Awaitable[None]]

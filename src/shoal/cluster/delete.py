@@ -31,7 +31,7 @@ class _Grace:
 
     seconds: int = 0
     pending: bool = False
-    supported: bool = False  # whether the kind knows grace at all
+    supported: bool = False  # whether the kind supports grace at all
 
 
 class Deleter:
@@ -166,7 +166,7 @@ class Deleter:
 
 
 def _finalizers(obj: Obj, propagation: DeletionPropagation | None) -> list[str]:
-    """The finalizers of the object with those of the collector set as the request wants them."""
+    """The finalizers of the object, with those of the collector set as requested."""
     present: list[str] = obj["metadata"].get("finalizers") or []
     kept = [name for name in present if name not in (FOREGROUND, ORPHAN)]
     if propagation is DeletionPropagation.ORPHAN or (propagation is None and ORPHAN in present):

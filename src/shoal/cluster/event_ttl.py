@@ -29,7 +29,7 @@ class Expirer:
             )
 
     def _last_write(self, event: Stored) -> datetime:
-        """Now; or, for an event read back from disk, the last moment it speaks of."""
+        """The current time; or, for an event read back from disk, the last time it records."""
         if event.revision > self._core.store.committed:
             return self._core.now_datetime()
         obj = event.obj()

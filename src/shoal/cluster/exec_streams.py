@@ -38,7 +38,7 @@ SendMessage = Callable[[bytes], Awaitable[None]]
 
 
 class ExecSession:
-    """One command and its client. `wanted` names the streams asked for: stdin, stdout, stderr."""
+    """One command and its client. `wanted` names the requested streams: stdin, stdout, stderr."""
 
     def __init__(self, receive: ReceiveMessage, send: SendMessage, *, wanted: Collection[str], tty: bool) -> None:
         self._receive = receive

@@ -78,7 +78,7 @@ class Delay:
 
 @dataclass(frozen=True, slots=True)
 class WatchFault:
-    """`where` is asked with the number of the event in its stream (from 1) and the event."""
+    """`where` is called with the number of the event in its stream (from 1) and the event."""
 
     what: WatchDisruption | Delay
     where: Callable[[int, WatchEvent], bool]
@@ -109,7 +109,7 @@ class Faults:
     def lose_response(
         self, which: CallMatcher, *, when: FaultTiming = FaultTiming.AFTER, times: int | None = 1
     ) -> Faults:
-        """The program cannot know whether it took effect."""
+        """The caller cannot determine whether the request took effect."""
         self.requests.append(RequestFault(which, lambda: OutcomeUnknown("the simulated connection broke"), when, times))
         return self
 

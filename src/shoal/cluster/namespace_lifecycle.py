@@ -56,7 +56,7 @@ class NamespaceLifecycle:
         return False
 
     def _delete_all(self, storage_resource: Resource, keys: list[Key]) -> list[Stored]:
-        """Ask each of them to go; those still there afterwards."""
+        """Deletes each of them; returns those that still exist afterwards."""
         remaining = []
         for key in keys[:BATCH]:
             item = storage_resource.table.objects[key]

@@ -187,9 +187,7 @@ def check_change(
 
 
 def admission_warnings(kind: Kind, obj: Obj, admitted_resources: Container[str]) -> tuple[str, ...]:
-    """What the person should know about an object that is valid; `admitted_resources` are resources a program has its
-    say about.
-    """
+    """Warnings about an object that is valid; objects of `admitted_resources` are also validated by a program."""
     if kind == kinds.REPLICA_SET_V1BETA1:
         chosen = selectors.from_label_selector(at_path(obj, "spec", "selector"))
         return (

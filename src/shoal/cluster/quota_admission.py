@@ -1,8 +1,8 @@
-"""Quotas, asked before a pod is stored. What is taken is known from the pods themselves, so it is never out of date.
+"""Quotas, checked before a pod is stored. Usage is computed from the pods themselves, so it is never out of date.
 
-`QuotaUsage` follow the store: every write, and every write that is taken back, names a pod whose share has to be
-worked out again, once, before the next question. Pods are therefore not counted afresh for each new one, and only
-namespaces that have a quota pay anything.
+`QuotaUsage` follows the store: every write, and every write that is rolled back, marks a pod whose share is
+recomputed once, before the next check. Pods are therefore not recounted for each new one, and only namespaces
+that have a quota incur any cost.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class _NamespaceUsage:
-    """One namespace: its quotas in the order of their names, and the pods written since they were last asked."""
+    """One namespace: its quotas in the order of their names, and the pods written since the last check."""
 
     quotas: list[QuotaTally]
     changed: set[Key] = field(default_factory=set)
 
 
 class QuotaUsage:
-    """What is taken of each quota; counted from all pods when first asked for, then kept by what is written."""
+    """Usage of each quota; counted from all pods when first requested, then updated by each write."""
 
     def __init__(self, quotas: Table, pods: Table) -> None:
         self._quotas = quotas
@@ -80,7 +80,7 @@ class QuotaUsage:
 
 
 def check_quotas(core: Core, pod: Obj) -> None:
-    """Raises where the pod asks for more than a quota of its namespace leaves."""
+    """Raises where the pod requests more than a quota of its namespace leaves."""
     for quota_tally in core.quotas.values(pod["metadata"]["namespace"]):
         if applies_to(quota_tally.quota, pod):
             _check(quota_tally, pod)

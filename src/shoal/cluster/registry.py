@@ -45,7 +45,7 @@ _CONVERTERS: dict[Kind, tuple[Kind, VersionConverter]] = {
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    kind: Kind  # the version asked for
+    kind: Kind  # the requested version
     storage_kind: Kind  # the version it is stored in
     table: Table
     strategy: Strategy
@@ -61,7 +61,7 @@ class Resource:
         return self.kind.api_version == self.storage_kind.api_version
 
     def decode(self, stored: Stored) -> Obj:
-        """The stored object, decoded, in the version asked for."""
+        """The stored object, decoded, in the requested version."""
         raw = stored.raw if self.converter is None else self.converter.from_storage(stored.raw)
         obj: Obj = _decode(raw)
         return obj
@@ -118,7 +118,7 @@ class Core:
         return found
 
     def by_reference(self, api_version: str, kind: str) -> Resource | None:
-        """The resource an owner reference or an involved object speaks of."""
+        """The resource an owner reference or an involved object refers to."""
         group, _, version = api_version.rpartition("/")
         return self._by_kind.get((group, version, kind))
 

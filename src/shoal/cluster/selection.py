@@ -56,7 +56,7 @@ def _paths(resource: str, custom: tuple[str, ...]) -> tuple[tuple[str, tuple[str
 
 
 def fields_of(kind: Kind, key: Key, obj: Obj) -> dict[str, str]:
-    """The values field selectors can ask for; `kind` is the version the object is stored in."""
+    """The values field selectors can match; `kind` is the version the object is stored in."""
     found = {"metadata.name": key.name}
     if kind.namespaced:
         found["metadata.namespace"] = key.namespace
@@ -79,7 +79,7 @@ def _text(name: str, value: Any) -> str:
 
 
 def predicate(kind: Kind, namespace: str | None, labels: str, fields: str) -> Predicate | None:
-    """None where everything of the kind is meant. 400 where a selector cannot be read or asks too much."""
+    """None where everything of the kind is selected. 400 where a selector is malformed or not supported."""
     by_label = selectors.parse_labels(labels) if labels else None
     by_field = _field_selector(kind, fields) if fields else None
     if not by_label and not by_field:

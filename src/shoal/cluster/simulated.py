@@ -225,7 +225,7 @@ class SimulatedCluster:
                 held = None
 
     def _disruptions_for(self, kind: Kind, number: int, event: WatchEvent) -> Sequence[WatchDisruption | Delay]:
-        """All faults are asked about all events, so that chance falls the same way whatever came before."""
+        """Every fault is evaluated for every event, so that random choices do not depend on earlier results."""
         faults = [f for f in self.faults.watches if f.kind is None or f.kind == kind]
         return [fault.what for fault in faults if fault.where(number, event)]
 

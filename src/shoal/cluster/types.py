@@ -30,7 +30,7 @@ class Stored:
     revision: int
     raw: bytes  # JSON with apiVersion, kind and metadata.resourceVersion
     labels: dict[str, str]
-    fields: dict[str, str]  # what field selectors of the kind can ask for
+    fields: dict[str, str]  # what field selectors of the kind can match
     created_revision: int = 0
     owners: tuple[str, ...] = ()  # the uids of its ownerReferences
     finalizers: tuple[str, ...] = ()

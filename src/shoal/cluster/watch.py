@@ -56,7 +56,7 @@ class Watch:
         self._table = table
         self._kind = kind
         self._predicate = predicate
-        self._convert = convert  # from the stored version to the one asked for
+        self._convert = convert  # from the stored version to the requested one
         self._clock = clock
         self._bookmarks = options.bookmarks
         self._waiter: asyncio.Future[None] | None = None

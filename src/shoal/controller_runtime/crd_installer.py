@@ -43,7 +43,7 @@ class CrdState:
     name: str
     action: str  # created, configured, unchanged, left alone
     has_status: bool = True
-    remark: str = ""  # what people should know
+    remark: str = ""  # a note for the user
 
 
 async def apply_crd(cluster: Cluster, definition: Obj, *, status: Obj | None = None, dry_run: bool = False) -> CrdState:

@@ -1,4 +1,4 @@
-"""The identity of one process among its replicas, and what it needs to know of the cluster."""
+"""The identity of one process among its replicas, and the information it needs about the cluster."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def boottime() -> float:
 
 
 class LeaderElector:
-    """`run` the work whenever we lead. `is_held` is the question to ask before each write."""
+    """`run` executes the work whenever this process leads. `is_held` is to be checked before each write."""
 
     def __init__(
         self,
@@ -186,7 +186,7 @@ class LeaderElector:
             return False
         self._observe_lease(lease)
         self._lead_until = sent_at + self._lease_times.deadline
-        return self.is_held  # an answer may come so late that we have to ask again
+        return self.is_held  # the response may arrive too late, so check again
 
     async def _create(self) -> Obj:
         lease = {"metadata": {"name": self._name}, "spec": self._spec(None, self.identity)}

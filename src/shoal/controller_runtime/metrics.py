@@ -51,7 +51,7 @@ class Metrics:
 
     @contextmanager
     def observe_depth(self, kind: Kind, depth: Callable[[], int]) -> Iterator[None]:
-        """Ask `depth` whenever the metrics are read, for as long as the loop runs; loops of one kind add up."""
+        """Calls `depth` whenever the metrics are read, for as long as the loop runs; loops of one kind add up."""
         callbacks = self._depth_callbacks.setdefault(kind.kind, [])
         callbacks.append(depth)
         self._depth.labels(kind.kind).set_function(lambda: sum(each() for each in callbacks))
@@ -61,7 +61,7 @@ class Metrics:
             callbacks.remove(depth)
 
     def observe_leading(self, shard: int, leads: Callable[[], bool]) -> None:
-        """Ask `leads` whenever the metrics are read."""
+        """Calls `leads` whenever the metrics are read."""
         self._leading.labels(str(shard)).set_function(lambda: float(leads()))
 
     def count_write(self, kind: Kind, verb: str) -> None:

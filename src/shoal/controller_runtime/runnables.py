@@ -16,7 +16,7 @@ RESTART_SECONDS = 1.0
 
 
 class Runnable(Protocol):
-    """Runs until cancelled. It may be cut anywhere: what it has to know it finds in the cluster."""
+    """Runs until cancelled. It may be interrupted anywhere: the state it needs is in the cluster."""
 
     @property
     def name(self) -> str: ...

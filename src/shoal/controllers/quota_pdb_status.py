@@ -34,7 +34,7 @@ PREFIXES = ("requests.", "limits.", "hugepages-")  # of what a quota may say abo
 
 
 def quota_status(quota: Obj, used: Amounts) -> Obj:
-    """What is not asked for by pods is not counted, and left out."""
+    """Resources that pods do not request are not counted, and left out."""
     hard = at_path(quota, "spec", "hard", default={})
     said = at_path(quota, "status", "used", default={})
     known = amounts(said)

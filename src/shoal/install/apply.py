@@ -2,7 +2,7 @@
 
 Everything is applied server-side by one field manager, so an upgrade changes the fields it set and keeps those of
 others (the webhook's certificate, an administrator's label). Objects that an earlier installation of the same name
-created and this one no longer wants are removed. Labels, never names, decide whether an object is ours.
+created and this one no longer contains are removed. Labels, never names, determine whether an object is ours.
 """
 
 from __future__ import annotations
@@ -205,7 +205,7 @@ async def _installed_objects(cluster: DiscoveryCluster, options: InstallOptions)
 
 
 async def _kinds(cluster: DiscoveryCluster) -> list[Kind]:
-    """Of everything that could have been installed, as far as this cluster knows it."""
+    """The kinds of everything that could have been installed, as far as this cluster serves them."""
     anything = [
         *render(InstallOptions(webhook=True, serviceMonitor=True)),
         *render(InstallOptions(watchNamespace="anywhere", createNamespace=False)),

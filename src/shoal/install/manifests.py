@@ -112,7 +112,7 @@ def render(options: InstallOptions) -> list[Obj]:
 def _objects(options: InstallOptions) -> Iterator[Obj]:
     if options.createNamespace:
         yield _namespace(options)
-    yield _object(options, "v1", "ServiceAccount", automountServiceAccountToken=False)  # the Deployment asks for it
+    yield _object(options, "v1", "ServiceAccount", automountServiceAccountToken=False)  # the Deployment requests it
     yield from _job_roles(options)
     yield from _placing_roles(options)
     yield from _own_roles(options)
@@ -188,7 +188,7 @@ def _job_rules(options: InstallOptions) -> list[Obj]:
 
 
 def _placing_roles(options: InstallOptions) -> Iterator[Obj]:
-    """Of schedulers that speak of objects of the whole cluster, also where one namespace is served."""
+    """Roles for the cluster-scoped objects of gang schedulers, also where one namespace is served."""
     for name in NAMES:
         wanted = policy_rules(placing_rights([with_backend(load(name), backend(options.gangScheduler))]))
         if wanted and name in options.dialects:

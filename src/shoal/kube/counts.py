@@ -1,4 +1,4 @@
-"""Counts in labels and annotations, which anyone who may change an object may write."""
+"""Counts in labels and annotations, which any client that may change an object may write."""
 
 from __future__ import annotations
 

@@ -138,7 +138,7 @@ def method_not_allowed() -> ApiError:
 
 
 def expired(message: str) -> ApiError:
-    """The version asked for is no longer kept: list again (HTTP 410)."""
+    """The requested version is no longer kept: list again (HTTP 410)."""
     return ApiError(410, "Expired", message)
 
 

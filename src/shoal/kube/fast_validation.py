@@ -43,7 +43,7 @@ class _Inexpressible(Exception):
 
 
 class FastValidator:
-    """One question about one schema; `accepts` is True or "ask the slow walk"."""
+    """The fast check of one schema; `accepts` is True, or False where the full walk must decide."""
 
     __slots__ = ("_build_type", "_schema", "_type", "_uses")
 

@@ -187,7 +187,7 @@ def in_range(value: int, low: int, high: int) -> list[str]:
 
 
 class RandomChooser(Protocol):
-    """What name generation asks of a `random.Random`."""
+    """The interface of `random.Random` that name generation uses."""
 
     def choices(self, population: Sequence[str], *, k: int) -> list[str]: ...
 

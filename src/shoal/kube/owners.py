@@ -24,7 +24,7 @@ def controller_of(obj: Mapping[str, Any]) -> Obj | None:
 def owner_reference(owner: Mapping[str, Any], controller: bool = True, block: bool = True) -> Obj:
     """A reference to `owner`, ready to be put into another object's metadata.ownerReferences.
 
-    `block` asks that a foreground deletion of the owner waits until the other object is gone.
+    `block` makes a foreground deletion of the owner wait until the other object is deleted.
     """
     reference: Obj = {
         "apiVersion": owner["apiVersion"],

@@ -1,4 +1,4 @@
-"""What a pod asks for, as whole numbers: every resource in thousandths of its unit."""
+"""What a pod requests, as whole numbers: every resource in thousandths of its unit."""
 
 from __future__ import annotations
 

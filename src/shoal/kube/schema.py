@@ -295,7 +295,7 @@ def _json_type(value: Any) -> str:
 
 
 def unknown_fields(schema: Schema, obj: Any) -> list[str]:
-    """The paths of fields the schema does not know, as strict decoding names them: `spec.containers[0].foo`."""
+    """The paths of fields the schema does not contain, as strict decoding names them: `spec.containers[0].foo`."""
     if is_clean(schema, obj):
         return []
     found = list(_unknown(schema, obj, ""))

@@ -1,6 +1,6 @@
 """Moments as the API writes them: RFC 3339 in UTC, to the second or, for leases and events, to the microsecond.
 
-Inside the program a moment is an aware datetime in UTC. Nothing here asks what time it is.
+Inside the program a moment is an aware datetime in UTC. Nothing here reads the clock.
 """
 
 from __future__ import annotations

@@ -301,7 +301,7 @@ async def _make_shared_state(
 
 
 async def _start_server(data: DataFolder, config: ClusterConfig, app: Application, certificate: Certificate) -> Server:
-    """On the port asked for; else on the last one, so that kubeconfigs handed out keep working; else on any."""
+    """On the requested port; else on the last one, so that kubeconfigs handed out keep working; else on any."""
     last = 0 if config.port else data.last_port()
     server = Server(app, config.host, config.port or last, ssl=certificate.context())
     try:
@@ -315,7 +315,7 @@ async def _start_server(data: DataFolder, config: ClusterConfig, app: Applicatio
 
 
 def _node_configs(data: DataFolder, config: ClusterConfig, known: list[str], pod_range: str) -> list[NodeConfig]:
-    """As many as were asked for, else as before; under their old names, whatever the machine is called by now."""
+    """As many nodes as requested, else as before; under their old names, even if the machine was renamed."""
     machine = detect_machine(data.path, host_ip=own_address())
     count = config.nodes or len(known) or 1
     name = node_name(machine.hostname) if count != len(known) else known[0] if count == 1 else known[0][: -len("-0")]
@@ -452,7 +452,7 @@ def _handle_signals() -> tuple[asyncio.Event, asyncio.Event]:
 
 
 def _log_tasks() -> None:
-    """What every task waits for, into the log: the question to ask a cluster that seems to hang."""
+    """Log what every task waits for, to diagnose a cluster that seems to hang."""
     for task in asyncio.all_tasks():
         frames = [f"{frame.f_code.co_qualname}:{frame.f_lineno}" for frame in task.get_stack()]
         log.info("task waits", task=task.get_name(), at=" > ".join(frames))

@@ -5,14 +5,14 @@
     network: isolated               # or loopback; auto picks the better one that works here
     port: 6443
     pod_pids_limit: 4096            # processes and threads of one pod
-    dialects:                       # settings of job languages, or the file that holds them
+    dialects:                       # settings of the dialects, or the file that holds them
       framework: {frameworkCompletedRetainSec: 86400}
-    scheduler: {sharing: capacity}  # how pods are placed, and who gives way
-    logs: {keep: 2Gi, days: 14}     # of pods that are gone
+    scheduler: {sharing: capacity}  # how pods are placed, and which are evicted
+    logs: {keep: 2Gi, days: 14}     # of pods that no longer exist
     images:
       "acme/trainer:*": {mounts: {/workspace: ./trainer}, python: ~/venvs/trainer}
 
-Command-line options win over the file.
+Command-line options override the file.
 """
 
 from __future__ import annotations

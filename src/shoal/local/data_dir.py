@@ -30,7 +30,7 @@ def default_folder() -> Path:
 
 
 def folder_of(_: click.Context, __: click.Parameter, given: str | Path) -> Path:
-    """A folder that is there or can be made; nothing is asked of it yet."""
+    """A folder that exists or can be created; it is not used yet."""
     if not str(given).strip():
         raise click.BadParameter("an empty name is no folder. Leave --data out for the usual one, or name one.")
     path = Path(given).expanduser()

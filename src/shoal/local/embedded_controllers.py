@@ -42,7 +42,7 @@ def standard_loops(
     registry: CollectorRegistry | None = None,
     settings: PlannerSettings | None = None,
 ) -> list[Callable[[], Runnable]]:
-    """Each as a function that makes it; `gangs` where the cluster knows PodGroups. Copies of nodes and pods are
+    """Each as a function that creates it; `gangs` where the cluster serves PodGroups. Copies of nodes and pods are
     shared and small."""
     counted = SchedulerMetrics(registry or CollectorRegistry())
     nodes = Informer(cluster, NODE, trim=strip_managed_fields, clock=clock)

@@ -269,7 +269,7 @@ class Agent:
         self._folder.remove_other_nodes(self._shared.nodes)
 
     async def _is_unknown(self, uid: str, key: Key) -> bool:
-        """Whether no pod with this uid is to be here. The list at hand may be old; the question is asked afresh."""
+        """Whether no pod with this uid belongs here. Queries the API server again, because the list may be old."""
         pod = await self._heartbeat.find_pod(key)
         if uid in self._workers:
             return False

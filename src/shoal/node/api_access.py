@@ -17,7 +17,7 @@ from shoal.node.pod_references import Lookup, Reference
 FOLDER = "/var/run/secrets/kubernetes.io/serviceaccount"
 VOLUME = "kube_api_access"  # no volume of a pod can have this name: it is no DNS label
 ROOT_CA = "kube-root-ca.crt"  # the ConfigMap that each namespace of a Kubernetes cluster has
-TOKEN_SECONDS = 3607  # as Kubernetes asks for
+TOKEN_SECONDS = 3607  # as Kubernetes requests
 
 _SOURCES = [
     {"serviceAccountToken": {"path": "token", "expirationSeconds": TOKEN_SECONDS}},

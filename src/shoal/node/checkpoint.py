@@ -146,7 +146,7 @@ class PodRecord(msgspec.Struct):
     gpus: dict[str, list[int]] = {}  # container -> device indices
     containers: dict[str, ContainerRecord] = {}
     outcome: PodOutcome | None = None
-    sandboxed_at: float = 0.0  # when the sandbox it has now was asked for; 0: none yet
+    sandboxed_at: float = 0.0  # when its current sandbox was requested; 0: none yet
     job: JobReference | None = None
     finished: bool = False  # the sandbox is closed for good and what it held is free again
 

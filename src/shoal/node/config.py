@@ -39,7 +39,7 @@ class NodeConfig:
     namespaces: frozenset[str] = frozenset()  # whose pods run here; empty: those of every namespace
     holder: str = ""  # of the Node's Lease, where another agent might hold it; '': this name can have one agent only
     confinement: Confinement | None = None
-    kubelet_port: int = 0  # where an API server may ask for logs; 0: this one asks in its own process
+    kubelet_port: int = 0  # where an API server may request logs; 0: this one uses its own process
     images: Images = field(default_factory=Images)
     caller_env: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
     working_dir: str = field(default_factory=os.getcwd)

@@ -1,8 +1,8 @@
-"""The processes of one pod: starting them, seeing them end, asking their probes, running their hooks.
+"""The processes of one pod: starts them, observes their ends, executes their probes and hooks.
 
-`ContainerManager` acts on the sandbox and writes what happened into the record; it decides nothing. Whatever happens on
-its own (an end, a verdict, a hook that is done) changes the record and wakes the worker, which then asks
-`lifecycle.decide` what to do about it.
+`ContainerManager` acts on the sandbox and writes what happened into the record; it makes no decisions. Whatever happens
+independently (an end, a verdict, a completed hook) changes the record and wakes the worker, which then calls
+`lifecycle.decide` for the next actions.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ class ContainerManager:
             self.mark_sandbox_lost("the keeper of the pod's processes died")
 
     def mark_sandbox_lost(self, why: str) -> None:
-        """The keeper is gone and its processes with it."""
+        """The shim is gone and its processes with it."""
         lost = recovery.mark_running_lost(self._record, self._config.clock(), why)
         log.warning("keeper lost", pod=str(self._record.key), containers=lost)
         self.sandbox = None
@@ -278,7 +278,7 @@ class ContainerManager:
         self._save_and_wake()
 
     def _termination_message(self, name: str, run: ContainerRun, exited: Exited) -> str:
-        """What the container left in its termination message, or the end of its log where it asked for that."""
+        """What the container left in its termination message, or the end of its log where it requests that."""
         container = pod_lifecycle.find_container(self._pod(), name) or {}
         text = _read_head(self._folder.message_file(name, run.attempt), MAX_MESSAGE_BYTES)
         falls_back = container.get("terminationMessagePolicy") == "FallbackToLogsOnError"

@@ -32,7 +32,7 @@ Read = Callable[[Kind, str], Mapping[str, bytes] | None]  # of the pod's namespa
 
 @dataclass(frozen=True, slots=True)
 class EnvContext:
-    """What the node knows that a container's environment may need."""
+    """The values of the node that a container's environment may need."""
 
     node: str
     host_ip: str

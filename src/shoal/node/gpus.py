@@ -70,10 +70,10 @@ def wanted(container: Obj) -> int:
 
 
 def assign(pod: Obj, free: Iterable[int]) -> dict[str, list[int]] | None:
-    """Devices for each container that asks for some, or None where there are too few.
+    """Devices for each container that requests some, or None where there are too few.
 
     Containers that run side by side share nothing. A plain init container has ended before they start, so it
-    borrows what they will have, and takes more only where it asks for more.
+    borrows what they will have, and takes more only where it requests more.
     """
     pool = sorted(free)
     given: dict[str, list[int]] = {}

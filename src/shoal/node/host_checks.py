@@ -32,7 +32,7 @@ _OLDEST_SQLITE = (3, 35, 0)
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing a person may want to know. `cost` is what is lost where it does not work; '' where nothing is."""
+    """One result for the user. `cost` is what is lost where it does not work; '' where nothing is."""
 
     name: str
     works: bool

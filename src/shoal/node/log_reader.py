@@ -132,7 +132,7 @@ class LogTrail:
         return True
 
     def _open_all(self) -> list[BinaryIO]:
-        """Oldest first. The keeper may rename them while we look: again, until what is open is what is there."""
+        """Oldest first. The shim may rename them in between: repeats until the open files are the current ones."""
         while True:
             files: list[BinaryIO] = []
             try:
@@ -233,7 +233,7 @@ async def _follow(
     trail: LogTrail, formatter: LogFormatter, watch: FolderWatch, is_over: Callable[[], bool]
 ) -> AsyncIterator[bytes]:
     while True:
-        over = is_over()  # asked before reading: what was written before the end is then surely read
+        over = is_over()  # checked before reading: what was written before the end is then surely read
         while not formatter.is_full and (records := trail.read()):
             if text := formatter.format(records):
                 yield text

@@ -169,7 +169,7 @@ def _addresses(name: str, machine: Machine, *, is_served: bool) -> list[Obj]:
 
 
 def _daemon_endpoints(port: int) -> Obj:
-    """Where the API server asks for logs and commands, and that websockets may be passed through to it."""
+    """Where the API server requests logs and commands, and that websockets may be passed through to it."""
     return {"daemonEndpoints": {"kubeletEndpoint": {"Port": port}}, "declaredFeatures": ["ExtendWebSocketsToKubelet"]}
 
 

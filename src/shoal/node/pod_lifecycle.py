@@ -101,7 +101,7 @@ class Decision:
 
 
 def decide(pod: Obj, record: PodRecord, runtime: RuntimeState, *, now: float, backoff: BackOff) -> Decision:
-    """The next step for the pod. Asked again after the actions were taken, it answers with the step after."""
+    """The next step for the pod. Called again after the actions were taken, it returns the step after."""
     late = deadline_passed(pod, record, now)
     if late is not None:
         return Decision((FailPod(late),))
@@ -267,7 +267,7 @@ def _start(
         return _unhealthy(pod, container, known.run, runtime)
     if name in runtime.blocked:
         return Decision()
-    if known.run is None or not known.run.is_over:  # a start that was meant and never confirmed is asked for again
+    if known.run is None or not known.run.is_over:  # a start that was intended and never confirmed is repeated
         return Decision((Start(name),))
     if not restarts("Always" if is_sidecar(container) else restart_policy(pod), known.run):
         return Decision()

@@ -1,7 +1,7 @@
-"""The status of a pod, worded from the record: what `kubectl get` and `kubectl describe` show.
+"""The status of a pod, built from the record: what `kubectl get` and `kubectl describe` show.
 
-Pure. `pod_status` gives only what the node owns: conditions other programs wrote are not in it, and the patch
-that carries it leaves them alone. Reasons and messages are the kubelet's wherever people know them.
+Pure. `pod_status` returns only what the node owns: conditions other programs wrote are not in it, and the patch
+that carries it leaves them alone. Reasons and messages are the kubelet's wherever those are widely used.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Every namespace has a user and a group of its own, outside the ranges that Linux systems hand out, so that pods of
 different namespaces cannot read each other's memory, files or environment. A pod may choose another user and group
 (`runAsUser`, `runAsGroup`), but neither an account of this machine (root, a person's, a service's) nor the user of
-another namespace, which anyone can compute. Two namespaces that choose the same free number share a user.
+another namespace, which any client can compute. Two namespaces that choose the same free number share a user.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def user_of_namespace(namespace: str) -> int:
 
 
 def resolve_user(namespace: str, uid: int | None, gid: int | None) -> tuple[int, int]:
-    """Uid and gid for a process of the namespace; NotThere where it asks for those of others."""
+    """Uid and gid for a process of the namespace; NotThere where it requests those of others."""
     own = user_of_namespace(namespace)
     for field, number in (("runAsUser", uid), ("runAsGroup", gid)):
         if number not in (None, own) and number in range(FIRST, FIRST + COUNT):

@@ -112,7 +112,7 @@ class PodWorker:
         self.wake()
 
     def waiting_reason(self, name: str) -> str:
-        """Why a container has not been started, in one word, for those who ask for its logs."""
+        """Why a container has not been started, as a single term, for requests for its logs."""
         status = self._status()
         for published in [*status.get("initContainerStatuses", ()), *status["containerStatuses"]]:
             if published["name"] == name and "waiting" in published["state"]:

@@ -23,7 +23,7 @@ MAX_RESPONSE_BYTES = 10 << 10
 async def run_handler(
     sandbox: Sandbox, process: str, pod: Obj, container: Obj, handler: Obj, *, ip: str, timeout: float
 ) -> ProbeResult:
-    """The answer to one probe or hook. Never raises for what the container did; a lost keeper is no answer."""
+    """The result of one probe or hook. Never raises for what the container did; a lost shim is a failed result."""
     try:
         if command := handler.get("exec"):
             return await _run_command(sandbox, process, tuple(command.get("command") or ()), timeout)
@@ -135,7 +135,7 @@ def _check_response(url: str, line: bytes) -> ProbeResult:
 
 
 def _tls_context() -> ssl.SSLContext:
-    """A probe asks whether the pod answers, not who it is: certificates of its own making are the rule."""
+    """A probe checks whether the pod answers, not its identity: self-signed certificates are the rule."""
     context = ssl.create_default_context()
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE

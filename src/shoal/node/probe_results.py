@@ -1,7 +1,7 @@
-"""How probe answers turn into a verdict, and when to ask next.
+"""How probe results become a verdict, and when to probe next.
 
 Pure. A verdict changes after `failureThreshold` failures or `successThreshold` successes in a row. Liveness
-and readiness are not asked before the startup probe has passed. Until its first verdict a container counts as
+and readiness are not probed before the startup probe has passed. Until its first verdict a container counts as
 alive, not started and not ready.
 """
 
@@ -67,7 +67,7 @@ class ProbeCounter:
 
 
 def next_probe_at(started_at: float, probed_at: float | None, timing: ProbeTiming) -> float:
-    """When to ask next: after the initial delay, then one period after the last question."""
+    """When to probe next: after the initial delay, then one period after the last probe."""
     if probed_at is None:
         return started_at + timing.initial_delay
     return probed_at + timing.period

@@ -20,13 +20,13 @@ from shoal.kube.times import parse
 
 DEFAULT_SECONDS = 3600
 RETRY_SECONDS = 5.0
-RENEW_FRACTION = 0.8  # of a token's time; the next is asked for then
+RENEW_FRACTION = 0.8  # of a token's time; the next is requested then
 
 NO_TOKENS_MESSAGE = "this node issues no service account tokens; set automountServiceAccountToken: false"
 
 
 class TokenRequest(NamedTuple):
-    """A token as a volume asks for it; `audience` '' means the API server itself."""
+    """A token as a volume requests it; `audience` '' means the API server itself."""
 
     audience: str
     seconds: int
@@ -34,7 +34,7 @@ class TokenRequest(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class IssuedTokens:
-    """The tokens of a pod, and why others are not there; `refresh_at` is when to ask next."""
+    """The tokens of a pod, and why others are missing; `refresh_at` is when to request next."""
 
     tokens: Mapping[TokenRequest, bytes] = field(default_factory=dict)
     refusals: Mapping[TokenRequest, str] = field(default_factory=dict)
@@ -48,7 +48,7 @@ class _Token:
 
 
 def token_request_of(source: Mapping[str, object]) -> TokenRequest:
-    """What a `serviceAccountToken` of a projected volume asks for."""
+    """What a `serviceAccountToken` of a projected volume requests."""
     seconds = source.get("expirationSeconds") or DEFAULT_SECONDS
     return TokenRequest(str(source.get("audience") or ""), int(str(seconds)))
 
@@ -61,7 +61,7 @@ def token_requests_of(pod: Obj) -> Iterator[TokenRequest]:
 
 
 class TokenManager:
-    """Asks the cluster, and remembers what it got until it is due. `signer` None: the API server signs."""
+    """Requests tokens from the cluster and caches them until they are due. `signer` None: the API server signs."""
 
     def __init__(self, cluster: Cluster, *, signer: TokenSigner | None = None) -> None:
         self._cluster = cluster
@@ -69,7 +69,7 @@ class TokenManager:
         self._tokens: dict[str, dict[TokenRequest, _Token]] = {}  # by the pod's uid
 
     async def issue(self, pod: Obj, now: float) -> IssuedTokens:
-        """Every token the pod wants, as far as the cluster gives them."""
+        """Every token the pod requires, as far as the cluster issues them."""
         held = self._tokens.setdefault(uid_of(pod), {})
         refusals: dict[TokenRequest, str] = {}
         for token_request in set(token_requests_of(pod)):

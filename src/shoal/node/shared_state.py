@@ -69,7 +69,7 @@ class SharedState:
             self.reference_watcher.close()
 
     async def adopt(self, node: str) -> RecoveredSandboxes:
-        """The sandboxes of one node from an earlier life. The sandboxes themselves are asked once."""
+        """The sandboxes of one node from an earlier agent. The sandboxes themselves are adopted once."""
         async with self._adopting:
             if self._recovered is None:
                 self._recovered = {}
@@ -104,7 +104,7 @@ class SharedState:
         await _in_thread(partial(self.archive.add_metrics, folder, record, container, run.attempt), record)
 
     def environment(self) -> Mapping[str, str]:
-        """What the sandboxes want every process to know, such as the way out of their network."""
+        """Variables that the sandboxes require in every process, such as the way out of their network."""
         offered = getattr(self.sandboxes, "environment", None)
         return offered() if offered is not None else {}
 

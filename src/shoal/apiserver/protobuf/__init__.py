@@ -59,7 +59,7 @@ def _message_name(api_version: str, kind: str) -> str:
 
 @cache
 def _messages() -> dict[str, str]:
-    """Message name -> its fields, still as text: most are never asked for."""
+    """Message name -> its fields, still as text: most are never requested."""
     text = files(__package__).joinpath("messages.txt").read_text("ascii")
     return {name: rest for name, _, rest in (line.partition(" ") for line in text.splitlines())}
 

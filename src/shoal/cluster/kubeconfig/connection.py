@@ -52,7 +52,7 @@ STATIC_CREDENTIALS = StaticCredentials()
 
 @dataclass(frozen=True, slots=True)
 class ConnectionConfig:
-    """Where the server is, what to show it, and how to know it. `ssl_context` is None for plain HTTP."""
+    """The server's address, the credentials sent, and how it is verified. `ssl_context` is None for plain HTTP."""
 
     url: str
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)

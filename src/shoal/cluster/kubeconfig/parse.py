@@ -1,4 +1,4 @@
-"""A kubeconfig's entries as they are read: every value knows its file and its path, so a mistake can name both."""
+"""A kubeconfig's entries as they are read: every value has its file and its path, so an error can name both."""
 
 from __future__ import annotations
 

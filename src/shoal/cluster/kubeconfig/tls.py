@@ -73,7 +73,7 @@ def _load_certificate(ssl_context: ssl.SSLContext, certificate: bytes, key: byte
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(certificate + b"\n" + key)
-        # A key that wants a password is refused: without one given here, OpenSSL would ask the terminal.
+        # A key that needs a password is rejected: without one given here, OpenSSL would prompt for it.
         ssl_context.load_cert_chain(name, password="")
     finally:
         Path(name).unlink()

@@ -50,7 +50,7 @@ class WithoutManagedFields(TypedDict, total=False):
 
 
 class MetadataOnly(TypedDict, total=False):
-    """What an object is called and whose it is. The server is asked for no more than that."""
+    """An object's name and owners. Nothing else is requested from the server."""
 
     apiVersion: str
     kind: str

@@ -148,7 +148,7 @@ def _closed() -> ConnectionError:
 
 
 def keepalive_socket(address: Any) -> socket.socket:
-    """A socket on which the kernel asks a silent other side whether it is still there."""
+    """A socket on which the kernel probes a silent peer (TCP keepalive)."""
     family, kind, protocol, _, _ = address
     sock = socket.socket(family=family, type=kind, proto=protocol)
     sock.setblocking(False)

@@ -190,7 +190,7 @@ class KubernetesCluster:
         await self._request(POD, "POST", path_of(POD, namespace, pod, "binding"), binding)
 
     async def evict(self, pod: str, namespace: str, options: DeleteOptions | None = None) -> None:
-        """A deletion that asks the disruption budgets first; 429 where they do not allow it now."""
+        """A deletion that checks the disruption budgets first; 429 where they do not allow it now."""
         eviction = {
             "apiVersion": "policy/v1",
             "kind": "Eviction",

@@ -1,4 +1,4 @@
-"""What is asked of an API server, and how it is to be handled on the way."""
+"""A request to an API server, and how it is to be handled on the way."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class ApiRequest:
     urgent: bool = False  # does not wait in line
     latency_class: str = ""  # whose latency shows the server's state; '' where it depends on the response's size
     verb: str = "get"
-    resource: str = ""  # the plural of what is asked for; '' where it is the server itself
+    resource: str = ""  # the plural of what is requested; '' where it is the server itself
 
     def __str__(self) -> str:
         return f"{self.method} {self.path.partition('?')[0]}"

@@ -28,8 +28,8 @@ class RetryLimits:
 class RequestFailure(Exception):
     """One attempt that failed; `error` is what the caller gets if it was the last.
 
-    `code` is 0 where no answer came; `may_have_succeeded` says whether the server may have done what was asked, and
-    `was_stale` that it probably did not: the connection had waited, and broke before anything was heard.
+    `code` is 0 where no response arrived; `may_have_succeeded`: the server may have executed the request;
+    `was_stale`: it probably did not, because the connection had been idle and broke before any response.
     """
 
     def __init__(

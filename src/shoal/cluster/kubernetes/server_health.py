@@ -24,7 +24,7 @@ class ServerHealth:
         self._url = url
         self._seconds = seconds
         self._numbers = itertools.count()
-        self._pending: dict[int, tuple[object, float]] = {}  # what was asked and when, the oldest first
+        self._pending: dict[int, tuple[object, float]] = {}  # request and start time, the oldest first
         self._outage = ""
         self._answered_at: dict[bool, float] = {}  # when a read (True) or a write was answered last
 

@@ -115,7 +115,7 @@ class Transport:
 
     @asynccontextmanager
     async def websocket(self, request: ApiRequest, protocols: tuple[str, ...]) -> AsyncGenerator[Any, None]:
-        """A conversation. Refusals are raised as aiohttp.WSServerHandshakeError, which knows only the code."""
+        """A websocket. Rejections are raised as aiohttp.WSServerHandshakeError, which contains only the code."""
 
         async def handshake(request: ApiRequest, creds: RequestCredentials) -> Any:
             try:

@@ -1,7 +1,7 @@
 """Where committed objects outlive the process: one SQLite file, written one transaction per batch.
 
-The journal knows rows, not Kubernetes. It holds the newest version of each object and the revision the
-store had reached; recent history lives in memory only. WAL with synchronous=NORMAL: a killed process loses
+The journal handles rows, not Kubernetes objects. It holds the newest version of each object and the revision
+the store had reached; recent history is in memory only. WAL with synchronous=NORMAL: a killed process loses
 nothing that was committed, a power cut may lose the last moments but never leaves half a transaction.
 """
 

@@ -112,7 +112,7 @@ class Store:
         return list(self._tables.values())
 
     def load(self, from_row: Callable[[Row], Stored]) -> None:
-        """Fill the tables from the journal, oldest objects first; `from_row` knows what a row means."""
+        """Fill the tables from the journal, oldest objects first; `from_row` decodes a row."""
         for row in self._journal.load():
             table, stored = self.table(row.resource), from_row(row)
             table.set(stored.key, stored)

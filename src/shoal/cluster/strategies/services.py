@@ -1,4 +1,4 @@
-"""Services: each gets a virtual address from the cluster's range, unless it wants none."""
+"""Services: each gets a virtual address from the cluster's range, unless it requests none."""
 
 from __future__ import annotations
 

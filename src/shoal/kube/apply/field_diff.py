@@ -1,7 +1,7 @@
-"""What differs between two objects, and what a configuration speaks of, as sets of field paths.
+"""The difference between two objects, and the fields of a configuration, as sets of field paths.
 
 `field_paths` is all paths of a value; `diff` the paths a write added or changed and those it removed;
-`applied_fields` the paths an applied configuration claims. These three are what ownership is decided from.
+`applied_fields` the paths an applied configuration claims. Ownership is determined from these three.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Who owns what: the entries of metadata.managedFields, and the refusal when two managers want one field.
+"""The entries of metadata.managedFields, and the error when two managers set one field.
 
-A manager is known by its name, how it writes (Apply or Update), the subresource it writes through and, for
-updates, the version it speaks. An entry is that, a set of fields, and the time it last took one.
+A manager is identified by its name, how it writes (Apply or Update), the subresource it writes through and, for
+updates, the version it uses. An entry is that, a set of fields, and the time it last took one.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ANCIENT_CHANGES = "ancient-changes"
 
 
 class ManagerIdentity(NamedTuple):
-    """What a manager is known by. An applier stays the same whichever version it speaks: its `version` is ''."""
+    """The identity of a manager. An applier stays the same whichever version it uses: its `version` is ''."""
 
     name: str
     operation: str

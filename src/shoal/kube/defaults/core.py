@@ -75,7 +75,7 @@ def priority_class(obj: Obj) -> None:
 
 
 def lease(obj: Obj) -> None:
-    """Coordinated election is not served: what asks for it is dropped, as by a server without that feature."""
+    """Coordinated election is not served: its fields are dropped, as by a server without that feature."""
     spec = below(obj, "spec")
     for name in ("strategy", "preferredHolder"):
         spec.pop(name, None)

@@ -196,7 +196,7 @@ def _covers(toleration: Obj, taint: str) -> bool:
 
 
 def _pod_resources(spec: Obj) -> None:
-    """Requests of the pod as a whole: what its containers ask for together, else its own limits."""
+    """Requests of the pod as a whole: the total of its containers, else its own limits."""
     resources = spec["resources"]
     amounts(resources, "limits")
     amounts(resources, "requests")

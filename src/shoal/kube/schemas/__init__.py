@@ -1,8 +1,8 @@
 """What objects of each kind look like: `schema_of(kind)`.
 
 The built-in kinds are declared here, a module per family, in the notation of `shoal.kube.schemas.schema_dsl`. They are
-complete: a field no program of ours acts on is declared all the same, so that nobody's manifest is called wrong.
-Nothing is built before it is asked for. The schema of a custom resource is read from its definition.
+complete: a field no program of ours acts on is declared all the same, so that no manifest is reported as wrong for it.
+Nothing is built before it is requested. The schema of a custom resource is read from its definition.
 """
 
 from __future__ import annotations

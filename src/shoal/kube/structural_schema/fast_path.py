@@ -42,7 +42,7 @@ def fits(schema: Schema, obj: Any, old: Any) -> bool:
 
 
 def _is_named_as_before(metadata: Any, before: Any) -> bool:
-    """A definition may only restrict names, and these were judged when the object was made."""
+    """A definition may only restrict names, and these were validated when the object was created."""
     if not isinstance(metadata, dict) or not isinstance(before, dict):
         return False
     return all(metadata.get(part) == before.get(part) for part in ("name", "generateName"))

@@ -1,7 +1,7 @@
-"""Formats a custom schema may ask of a text: addresses, times, identifiers.
+"""Formats a custom schema may require of a text: addresses, times, identifiers.
 
-A format that is not listed is a remark for people, as in Kubernetes. Formats of cards, books and colours are
-such remarks here too.
+A format that is not listed is documentation only, as in Kubernetes. Formats of cards, books and colours are
+documentation here too.
 """
 
 from __future__ import annotations

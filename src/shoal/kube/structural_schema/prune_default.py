@@ -1,4 +1,4 @@
-"""What a schema does to an object before it is judged: unknown fields go, defaults come.
+"""How a schema changes an object before it is validated: unknown fields are removed, defaults are added.
 
 `prune` never changes its input; `apply_defaults` fills in place. Doing either twice changes nothing more.
 """

@@ -20,7 +20,7 @@ from shoal.kube.structural_schema.validate import validate
 from shoal.kube.validation.errors import forbidden, invalid, required
 
 _INT_OR_STRING = [{"type": "integer"}, {"type": "string"}]
-# With a status subresource the status is judged by properties.status alone: conditions at the root would be lost.
+# With a status subresource the status is validated by properties.status alone: conditions at the root would be lost.
 _AT_ROOT = {
     "description": "Description", "type": "Type", "format": "Format", "title": "Title", "maximum": "Maximum",
     "exclusiveMaximum": "ExclusiveMaximum", "minimum": "Minimum", "exclusiveMinimum": "ExclusiveMinimum",
@@ -204,7 +204,7 @@ def _condition(props: Obj, path: str, *, skip_any_of: bool = False) -> Iterator[
 
 
 def _completeness(condition: Obj, target_schema: Obj | None, schema_path: str, path: str) -> Iterator[Cause]:
-    """Every field a condition speaks of exists outside of it."""
+    """Every field a condition refers to exists outside of it."""
     parts = [(f"{path}.{name}[{i}]", p) for name in ("allOf", "anyOf", "oneOf") for i, p in _counted(condition, name)]
     if condition.get("not"):
         parts.append((f"{path}.not", condition["not"]))

@@ -85,7 +85,7 @@ def _as_float(number: int) -> float:
 
 
 def _check_metadata(schema: Schema, value: Any, path: str) -> Iterator[Cause]:
-    """Metadata is judged like that of every kind; a definition may only restrict names further."""
+    """Metadata is validated like that of every kind; a definition may only restrict names further."""
     restricts = schema.rules.get("restricts")
     if restricts is not None:
         yield from _check(restricts, value, path, _MISSING)

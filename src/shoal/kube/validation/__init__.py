@@ -125,7 +125,7 @@ def validate_update(
 
 
 def validate_addresses(service: Obj) -> list[Cause]:
-    """What is wrong with the addresses a new Service asks for; to be asked before one is given out."""
+    """The errors in the addresses that a new Service requests; to be checked before one is allocated."""
     return list(services.addresses(service.get("spec") or {}, []))
 
 

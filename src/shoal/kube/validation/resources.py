@@ -58,7 +58,7 @@ def requirements(resources: Obj, path: str, claims: frozenset[str] = frozenset()
 
 
 def pod_requirements(spec: Obj) -> Iterator[Cause]:
-    """`spec.resources`: the pod as a whole. No container may ask for more than all of them together."""
+    """`spec.resources`: the pod as a whole. No container may request more than all of them together."""
     resources, path = spec["resources"], "spec.resources"
     if resources.get("claims"):
         yield forbidden(f"{path}.claims", "claims may not be set for Resources at pod-level")

@@ -207,7 +207,7 @@ def _job(spec: Obj) -> Iterator[Cause]:
 
 
 def _per_index(spec: Obj, mode: str) -> Iterator[Cause]:
-    """What speaks of indexes needs some."""
+    """Fields that use indexes require indexed completion mode."""
     if mode != "Indexed":
         if spec.get("backoffLimitPerIndex") is not None:
             yield invalid("spec.backoffLimitPerIndex", spec["backoffLimitPerIndex"], "requires indexed completion mode")

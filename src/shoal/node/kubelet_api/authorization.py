@@ -1,8 +1,9 @@
-"""Who may ask this node: the cluster knows the caller, and the cluster's rights decide, as at any other node.
+"""Which callers may use this node: the cluster authenticates and authorizes them, as at any other node.
 
-A client certificate signed by the cluster's authority for clients names its holder; a bearer token is shown to the
-cluster. What the caller wants is then asked as a SubjectAccessReview about `nodes/proxy` of this node. A yes is
-remembered for a few minutes and a no for some seconds, so that a watched log does not ask at every line.
+A client certificate signed by the cluster's authority for clients names its holder; a bearer token is sent to the
+cluster for review. The request is then authorized by a SubjectAccessReview about `nodes/proxy` of this node. A positive
+result is cached for a few minutes and a negative one for some seconds, so that a watched log does not cause one review
+per line.
 """
 
 from __future__ import annotations
@@ -30,11 +31,11 @@ MAX_CACHED = 1000
 
 
 class Unauthenticated(Exception):
-    """The caller shows nothing that the cluster knows him by."""
+    """The caller presents nothing by which the cluster can identify it."""
 
 
 class Forbidden(Exception):
-    """The cluster knows the caller and does not let him."""
+    """The cluster has identified the caller and denies the request."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,7 +60,7 @@ class Cgroup:
         self._leaves = {name: f"{self._pods[name]}/{process}" for name in self._used if not self._is_pod_level(name)}
 
     def _is_pod_level(self, controller: str) -> bool:
-        """Version 1 counts processes in the pod's own group; version 2 wants all processes in leaves."""
+        """Version 1 counts processes in the pod's own group; version 2 requires all processes in leaves."""
         return controller == PIDS and self._version == 1
 
     @property

@@ -103,7 +103,7 @@ _SHIM_PID = 0
 
 
 def note_shim() -> None:
-    """Called by a keeper once it is one; its children compare their parent with it."""
+    """Called by a shim once it is one; its children compare their parent with it."""
     global _SHIM_PID
     _SHIM_PID = os.getpid()
 

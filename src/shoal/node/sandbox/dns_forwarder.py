@@ -67,7 +67,7 @@ class DnsForwarder(asyncio.DatagramProtocol):
             with self._limits.connection(client[0]):
                 answer: bytes | None = await self._forward(query)
         except LimitExceeded:
-            return  # as a datagram that got lost: the asker asks again
+            return  # as a datagram that got lost: the client retries
         except OSError:
             answer = failure_reply(query)
         if answer:
@@ -94,7 +94,7 @@ class _Query(asyncio.DatagramProtocol):
 
 
 async def forward(query: bytes, host_conf: str) -> bytes:
-    """The first answer of the machine's name servers, asked in their order; OSError where none answers."""
+    """The first response of the machine's name servers, queried in their order; OSError where none responds."""
     last: OSError = ConnectionRefusedError("this machine names no name server")
     for server in servers(host_conf):
         loop = asyncio.get_running_loop()

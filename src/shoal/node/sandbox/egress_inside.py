@@ -56,7 +56,7 @@ class EgressProxy:
         self._range = ipaddress.ip_network(f"{config['gateway']}/{config['prefix']}", strict=False)
         self._outside: RpcConnection | None = None
         if outside is not None:
-            # Without a doorway there is no way out, and a fabric without one is better replaced: the agent does.
+            # Without egress there is no way out: the agent replaces a network process that has no egress process.
             self._outside = RpcConnection(
                 messages.Channel(outside), on_message=lambda *_: None, on_closed=lambda: os._exit(1)
             )
@@ -156,7 +156,7 @@ class EgressProxy:
         return connection
 
     async def ping(self) -> None:
-        """Returns once the doorway has answered, where there is one."""
+        """Returns once the egress process has responded, where there is one."""
         if self._outside is not None:
             await self._outside.call({"do": "ping"})
 

@@ -142,7 +142,7 @@ async def _proxy(client: Connection) -> Connection:
 
 
 async def _connect_outside(host: str, port: int) -> Connection:
-    """A connection to where a pod wants to go, which is not this machine's loopback, whatever name leads there."""
+    """A connection to the destination of a pod, which is not this machine's loopback, whatever name resolves to it."""
     loop = asyncio.get_running_loop()
     try:
         found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
@@ -230,8 +230,8 @@ def upstream_for(scheme: str, host: str, port: int) -> Upstream | None:
 
 
 def start(parent: int, *, folder: str, closing: list[int]) -> socket.socket:
-    """Fork the doorway; the socket is the fabric's end. `closing`: descriptors that are the fabric's alone. The
-    caller must have a single thread and no loop yet."""
+    """Fork the egress process; the socket is the network process's end. `closing`: descriptors that only the network
+    process uses. The caller must have a single thread and no loop yet."""
     ours, theirs = socket.socketpair()
     if os.fork() == 0:
         try:

@@ -1,4 +1,4 @@
-"""A keeper's loop: descriptors and who cares for them. Single-threaded, wakes only when something happened."""
+"""A shim's event loop: descriptors and their callbacks. Single-threaded, wakes only when something happened."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Commands that run beside a process of the pod (`kubectl exec`): forked by the keeper, spoken to by the agent.
+"""Commands that run beside a process of the pod (`kubectl exec`): forked by the shim, controlled by the agent.
 
 The ends of their streams are handed to the agent as descriptors, so not a byte of them passes through the
-keeper. A terminal is a pty whose one end the agent gets.
+shim. A terminal is a pty whose one end the agent gets.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The head of a request to an HTTP proxy: where it wants to go, and how to hand it on. No I/O.
+"""The head of a request to an HTTP proxy: its destination, and how to forward it. No I/O.
 
-CONNECT asks for a tunnel. Other methods carry a whole URL; they are handed on in the form a server expects, one
-request per connection (`Connection: close`), which keeps a proxy honest about which server it talks to.
+CONNECT requests a tunnel. Other methods carry a whole URL; they are forwarded in the form a server expects, one
+request per connection (`Connection: close`), so that each request reaches the server it names.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class BadRequest(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ProxyRequest:
-    """What a client asked its proxy for."""
+    """What a client requested from its proxy."""
 
     method: str
     host: str

@@ -83,14 +83,14 @@ class Exited:
 
 @dataclass(frozen=True, slots=True)
 class ProcessState:
-    """What an adopted sandbox knows of a process it was given."""
+    """The state that an adopted sandbox holds of a process it was given."""
 
     started: Started | None
     exited: Exited | None
 
 
 class Sandbox(Protocol):
-    """One pod's place. Calls on a sandbox whose keeper is gone raise `ShimLost`."""
+    """The sandbox of one pod. Calls on a sandbox whose shim is gone raise `ShimLost`."""
 
     @property
     def spec(self) -> SandboxSpec: ...
@@ -103,7 +103,7 @@ class Sandbox(Protocol):
     def processes(self) -> Mapping[str, ProcessState]: ...
 
     async def wait(self, process: str) -> Exited:
-        """The end of a process; resolved by the keeper's message, never by looking again and again."""
+        """The end of a process; resolved by the shim's message, never by polling."""
         ...
 
     async def signal(self, process: str, signal: signals.Signals) -> None:
@@ -158,7 +158,7 @@ class Sandboxes(Protocol):
     async def create(self, spec: SandboxSpec) -> Sandbox: ...
 
     async def adopt(self) -> tuple[Sequence[Sandbox], Sequence[LostSandbox]]:
-        """Those still kept from an earlier life, and those whose keeper died, with what is on record."""
+        """The sandboxes that still run from an earlier agent, and those whose shim died, with what is on record."""
         ...
 
     async def remove(self, sandbox: str) -> None:
@@ -184,11 +184,11 @@ class Sandboxes(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LostSandbox:
-    """A sandbox whose keeper died: its processes have been killed, this is what was on record."""
+    """A sandbox whose shim died: its processes have been killed, this is what was on record."""
 
     spec: SandboxSpec
     processes: Mapping[str, ProcessState]
 
 
 class ShimLost(Exception):
-    """The keeper of this sandbox died; its processes were killed with it or will be."""
+    """The shim of this sandbox died; its processes were killed with it or will be."""

@@ -1,8 +1,8 @@
-"""Messages between the agent, the zygote, the keepers and the fabric: JSON with file descriptors.
+"""Messages between the agent, the zygote, the shims and the network process: JSON with file descriptors.
 
 A message is a length, a count of descriptors, and JSON, over a unix stream socket (a datagram would limit a
-pod's environment to what fits the socket buffer). Nothing here blocks: a keeper must go on copying logs while
-an agent is too busy to read. JSON rather than marshal, because a keeper started by one Python may be adopted
+pod's environment to what fits the socket buffer). Nothing here blocks: a shim must go on copying logs while
+an agent is too busy to read. JSON rather than marshal, because a shim started by one Python may be adopted
 by another.
 """
 

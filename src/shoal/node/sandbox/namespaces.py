@@ -1,9 +1,9 @@
-"""The namespaces a pod lives in, entered once by its keeper: hostname, network, and the right to mount.
+"""The namespaces of a pod, entered once by its shim: hostname, network, and the right to mount.
 
-The keeper stays in the machine's mount namespace (it writes logs there); each process gets a mount namespace of
-its own. An isolated pod's network is a cable to the bridge of the cluster's fabric. For an ordinary user all of
-this happens inside the fabric's user namespace, in which the keeper has powers and the programs it starts
-have none.
+The shim stays in the machine's mount namespace (it writes logs there); each process gets a mount namespace of
+its own. An isolated pod's network is a veth pair to the bridge of the cluster's network process. For an ordinary user
+all of this happens inside the network process's user namespace, in which the shim has capabilities and the programs it
+starts have none.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The agent's hold on the fabric: found from an earlier life, started where there is none, replaced when it dies.
+"""The agent's client of the network process: found from an earlier agent, started if missing, replaced when it dies.
 
-The agent keeps descriptors of the fabric's namespaces, gives them to every new keeper, and can so put a new
-fabric process into the same network under running pods. After a restart with the fabric dead, any keeper
+The agent keeps descriptors of the network process's namespaces, gives them to every new shim, and can so put a new
+network process into the same network under running pods. After a restart with the network process dead, any shim
 has them.
 """
 
@@ -109,7 +109,7 @@ class NetworkClient:
         raise AssertionError("unreachable: the second attempt returns or raises")
 
     async def _ping(self) -> None:
-        """Ask at intervals: a process that hangs closes no socket, so no event reports it, and pods would be without
+        """Ping at intervals: a process that hangs closes no socket, so no event reports it, and pods would be without
         Services and the way out."""
         while True:
             await asyncio.sleep(PING_SECONDS)

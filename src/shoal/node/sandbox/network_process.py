@@ -1,8 +1,8 @@
-"""The cluster's network: one namespace with a bridge that all pods' cables end at, and what answers there.
+"""The cluster's network: one namespace with a bridge that all pods' veth pairs end at, and its servers.
 
-The fabric process lives in that namespace (on the machine's own network in loopback mode). It answers at the
+The network process runs in that namespace (on the machine's own network in loopback mode). It answers at the
 virtual addresses of Services and passes connections on to the pods behind them, and at the bridge's address it
-is the proxy that leads outside (by the doorway). It ends when no agent is connected and no pod is left; if it
+is the proxy to the outside (through the egress process). It ends when no agent is connected and no pod is left; if it
 is killed, the agent starts another in the same namespace. Each cluster has its own, so all can use the same
 addresses side by side.
 """
@@ -75,7 +75,7 @@ def _daemonize(folder: str) -> None:
 
 
 def _enter_namespaces(config: dict[str, Any], existing: list[int]) -> list[int]:
-    """Into the network namespace of the fabric; its descriptors (network, then user) for the keepers."""
+    """Enter the network process's namespace; returns its descriptors (network, then user) for the shims."""
     if not config["isolated"]:
         return []
     is_user = config["privilege"] == feature_probe.USER
@@ -195,7 +195,7 @@ class PodNetwork:
             table = {(host, port): [tuple(end) for end in ends] for host, port, ends in message["table"]}
             refused = await self._services.replace(table)
         elif message["do"] == "ping":
-            with suppress(messages.Closed):  # without a doorway this process ends, and the agent starts another
+            with suppress(messages.Closed):  # without egress this process ends, and the agent starts another
                 await self._egress.ping()
         elif message["do"] == "pods":
             self._pods.clear()
@@ -205,7 +205,7 @@ class PodNetwork:
         elif message["do"] == "pod":
             self._pods.pop(message["pod"], None)
         if "n" in message:
-            with suppress(messages.Closed):  # an agent that left does not want the answer
+            with suppress(messages.Closed):  # a disconnected agent needs no response
                 agent.send({"n": message["n"], "refused": refused})
         self._exit_if_unused()
 

@@ -159,7 +159,7 @@ class Process:
         return proctree.descendants([*main, *self.executions, *orphans, *grouped])
 
     def owns(self, seen: proctree.Stat, pid: int) -> bool:
-        """Whether an orphan that came to the keeper was left by this process."""
+        """Whether an orphan that was reparented to the shim was left by this process."""
         return seen.session in (self.pid, *self.executions) or proctree.mark(pid) == self.mark
 
     def finish(self) -> None:

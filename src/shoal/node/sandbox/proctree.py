@@ -58,7 +58,7 @@ def is_same(pid: int, start: int) -> bool:
 
 @cache
 def boot_id() -> str:
-    """Read once by the zygote, so that keepers need not."""
+    """Read once by the zygote, so that shims need not."""
     with open("/proc/sys/kernel/random/boot_id", "rb") as file:
         return file.read().strip().decode()
 
@@ -114,8 +114,8 @@ def kill(pid: int) -> None:
 
 
 def kill_leftovers(sandbox: str, sessions: dict[int, int]) -> list[int]:
-    """Kill what a dead keeper left: processes that bear the sandbox's mark, and those of its sessions (leader's
-    pid -> its start time). Gives back the pids that were still alive."""
+    """Kill what a dead shim left: processes that bear the sandbox's mark, and those of its sessions (leader's
+    pid -> its start time). Returns the pids that were still alive."""
     found = []
     for pid in all_pids():
         seen = stat(pid)

@@ -1,7 +1,7 @@
-"""A channel on an asyncio loop: events as they come, questions and their answers.
+"""A channel on an asyncio loop: events as they arrive, requests and their responses.
 
-Used by the agent (towards zygote, keepers and fabric) and by the fabric and its doorway. The keeper has its own
-small loop and does not import this.
+Used by the agent (towards zygote, shims and network process) and by the network process and its egress process. The
+shim has its own small loop and does not import this.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class RpcConnection:
             self._disconnect()
         except Exception:
             # The caller would wait for ever for what cannot be decoded: end the conversation, as if the other side
-            # had gone. Those who depend on it know what to do then.
+            # had disconnected. Its users handle that case.
             self._disconnect()
             raise
 

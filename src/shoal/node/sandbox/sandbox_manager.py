@@ -1,6 +1,6 @@
 """All sandboxes of one data folder, seen from the agent: `SandboxManager` implements `port.Sandboxes`.
 
-    sandboxes = await Keepers.open(data / "sandboxes")
+    sandboxes = await SandboxManager.open(data / "sandboxes")
     kept, lost = await sandboxes.adopt()
     sandbox = await sandboxes.create(SandboxSpec(...))
     started = await sandbox.start(ProcessSpec(...))
@@ -194,7 +194,7 @@ class SandboxManager:
         return ShimClient(sock, folder, on_gone=self._on_shim_gone)
 
     def _on_shim_gone(self, sandbox: ShimClient) -> None:
-        remove_cgroups(self.zygote.allowed["cgroup"], self.cluster, sandbox.id)  # a keeper that was killed left them
+        remove_cgroups(self.zygote.allowed["cgroup"], self.cluster, sandbox.id)  # a shim that was killed left them
         for name, known in list(self._sandboxes.items()):
             if known is sandbox:
                 del self._sandboxes[name]
@@ -269,7 +269,7 @@ class SandboxManager:
 
 
 def _network_entry(spec: SandboxSpec) -> tuple[str, str]:
-    """What the fabric knows a pod by, and where its hosts file lies."""
+    """How the network process identifies a pod, and where its hosts file lies."""
     return spec.ip or spec.id, str(spec.hosts_file)
 
 

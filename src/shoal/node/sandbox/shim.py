@@ -36,7 +36,7 @@ SCRATCH = "root"
 
 
 def main(config: dict[str, Any], fds: list[int]) -> None:
-    """Become the keeper of a sandbox. `fds`: the conversation with the agent, then the fabric's namespaces."""
+    """Become the shim of a sandbox. `fds`: the channel to the agent, then the network process's namespaces."""
     agent = messages.Channel(socket.socket(fileno=fds[0]))
     try:
         _daemonize(config["folder"])
@@ -46,7 +46,7 @@ def main(config: dict[str, Any], fds: list[int]) -> None:
     except OSError as error:
         agent.send({"event": "failed", "message": _describe_error(error)})
         return
-    # An agent that died while this keeper came up may have been followed by one that looked for keepers before
+    # An agent that died while this shim started may have been followed by one that looked for shims before
     # this one was visible. From here on it is visible; if there is no agent any more, it was never wanted.
     try:
         agent.receive()
@@ -74,7 +74,7 @@ def _daemonize(folder: str) -> None:
 
 
 class Shim:
-    """The pod's processes and those who ask about them."""
+    """The pod's processes and the agents that query them."""
 
     def __init__(self, config: dict[str, Any], namespaces: PodNamespaces) -> None:
         self._config = config
@@ -82,7 +82,7 @@ class Shim:
         self._namespaces = namespaces
         self._loop = EventLoop()
         self._processes: dict[str, Process] = {}
-        self._start_waiters: dict[str, list[tuple[messages.Channel, int]]] = {}  # process -> who asked to start it
+        self._start_waiters: dict[str, list[tuple[messages.Channel, int]]] = {}  # process -> who requested its start
         self._channels: list[messages.Channel] = []
         self._executions = exec_sessions.ExecSessions()
         self._is_closing = False

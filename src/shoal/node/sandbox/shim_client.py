@@ -267,7 +267,7 @@ class ShimClient:
         return sock
 
     async def namespaces(self) -> list[int]:
-        """Descriptors of the fabric's namespaces, which every keeper holds on to."""
+        """Descriptors of the network process's namespaces, which every shim keeps open."""
         _, fds = await self._call({"do": "namespaces"})
         return fds
 
@@ -323,7 +323,7 @@ def _empty(folder: int) -> None:
 
 
 def kill_leftovers(record: shim_journal.Record) -> list[int]:
-    """What outlived its keeper; none after a reboot, when the pids on record mean nothing."""
+    """What outlived its shim; none after a reboot, when the pids on record mean nothing."""
     if not record.is_of_this_boot:
         return []
     sessions = {

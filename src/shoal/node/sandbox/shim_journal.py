@@ -70,7 +70,7 @@ class Record:
 
 
 def read(folder: str) -> Record | None:
-    """The record of a sandbox, or None where its keeper did not come as far as writing one."""
+    """The record of a sandbox, or None where its shim ended before writing one."""
     try:
         with open(f"{folder}/{NAME}", "rb") as file:
             lines = file.read().split(b"\n")

@@ -1,7 +1,7 @@
 """The few Linux calls that Python 3.11 does not have: namespaces, mounts, process settings.
 
-Everything here is a thin line to the C library that raises OSError with the path or the step in it. The
-processes that import this file (zygote, keeper, fabric) are forked hundreds of times, so it stays light: no
+Everything here is a thin layer over the C library that raises OSError with the path or the step in it. The
+processes that import this file (zygote, shim, network process) are forked hundreds of times, so it stays light: no
 dataclasses, no typing, no pathlib.
 """
 

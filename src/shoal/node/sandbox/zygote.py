@@ -36,7 +36,7 @@ def main(fd: int) -> None:
         )
     except wire.Closed:
         return  # the agent was interrupted while it started, and needs no zygote any more
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # keepers are nobody's to wait for
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # no process waits for the shims
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     proctree.boot_id()
     gc.collect()
@@ -65,7 +65,7 @@ def _fork(agent: wire.Channel, message: dict[str, Any], fds: list[int]) -> None:
         if message["do"] == "keep":
             shim.main(message["config"], fds)
         else:
-            # Only the fabric needs asyncio; keepers should not carry it.
+            # Only the network process needs asyncio; shims should not carry it.
             from shoal.node.sandbox import network_process
 
             network_process.main(message["config"], fds)

@@ -80,7 +80,7 @@ class Zygote:
             raise
 
     async def stop(self) -> None:
-        """Keepers and fabric go on."""
+        """Shims and network process continue to run."""
         if self._rpc is not None:
             self._rpc.close()
         if self._process is not None:
