@@ -33,7 +33,7 @@ async def test_a_wrong_token_is_refused_even_where_none_is_needed(http: Asgi) ->
 
 
 def test_an_empty_token_cannot_be_set() -> None:
-    with pytest.raises(ValueError, match="let everybody in"):
+    with pytest.raises(ValueError, match="authenticate every client"):
         Authenticator("")
 
 

@@ -106,7 +106,7 @@ def test_an_empty_record_is_ignored(tmp_path: Path, record: str) -> None:
 @pytest.mark.parametrize("record", ["", "many", "-1", str(PAIRS)])
 def test_an_empty_record_is_rejected_when_addresses_are_in_use(tmp_path: Path, record: str) -> None:
     (tmp_path / "one").write_text(record)
-    refusal = rf"{tmp_path}/one does not say which loopback addresses .* Remove the file; the cluster then goes by"
+    refusal = rf"{tmp_path}/one does not name the loopback addresses .* Remove the file; the cluster then uses"
     with pytest.raises(RecordUnreadable, match=refusal), reserved_ranges(tmp_path / "one", is_new=False):
         pass
     (tmp_path / "one").unlink()

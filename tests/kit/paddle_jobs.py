@@ -36,6 +36,7 @@ def member(name: str, entry: str, *, servers: int, trainers: int) -> Obj:
 
 
 async def last_line(world: RealVolcano, pod: str) -> str:
-    """What a pod printed last."""
+    """The last line of the program. The start command prints to stderr, and the two streams have no common order."""
     chunks = [chunk async for chunk in world.user.logs(pod, NAMESPACE, LogOptions())]
-    return b"".join(chunks).decode().splitlines()[-1]
+    lines = b"".join(chunks).decode().splitlines()
+    return [line for line in lines if not line.startswith("muster: ")][-1]

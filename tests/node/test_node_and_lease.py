@@ -86,7 +86,7 @@ async def test_a_node_that_will_never_be_taken_ends_with_a_sentence(cluster: Emb
     with pytest.raises(NodeRefused) as refused:
         await asyncio.wait_for(Agent(cluster, FakeSandboxes(), declared).run(), 60)
     assert str(refused.value).startswith('the API does not take node n1: Node "n1" is invalid: [status.capacity')
-    assert str(refused.value).endswith("stands in --capacity, --label and --taint, and in `capacity:` of shoal.yaml.")
+    assert str(refused.value).endswith("declared in --capacity, --label and --taint, and in `capacity:` of shoal.yaml.")
 
 
 async def test_nodes_of_one_machine_share_names_and_split_the_rest(cluster: EmbeddedCluster, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from kit.planner_board import cores
 from shoal.cluster.informer import Change
 from shoal.kube.kinds import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, STORAGE_CLASS, Kind
 from shoal.kube.objects import Key, Obj, key_of, name_of
+from shoal.scheduler.messages import text
 from shoal.scheduler.planner.snapshot_types import Node
 from shoal.scheduler.planner.volume_matching import NO_PROVISIONER, SELECTED_NODE, is_within
 from shoal.scheduler.volume_claims import VolumeClaims
@@ -96,7 +97,7 @@ PLACES: dict[str, tuple[list[Obj], dict[str, str]]] = {
 @pytest.mark.parametrize(("objects", "places"), PLACES.values(), ids=PLACES)
 def test_a_pod_may_go_where_its_claim_has_or_gets_a_volume(objects: list[Obj], places: dict[str, str]) -> None:
     why, terms = entry(*objects).of(POD)
-    assert why == ""
+    assert why is None
     assert {node.name for node in NODES if is_within(node, terms)} == places.keys()
     for node in NODES:
         claims = entry(*objects)
@@ -122,7 +123,9 @@ WAITS: dict[str, tuple[list[Obj], str]] = {
 
 @pytest.mark.parametrize(("objects", "why"), WAITS.values(), ids=WAITS)
 def test_a_pod_waits_and_says_for_which_claim(objects: list[Obj], why: str) -> None:
-    assert entry(*objects).of(POD) == (why, ())
+    message, terms = entry(*objects).of(POD)
+    assert message is not None
+    assert (text(message), terms) == (why, ())
 
 
 def test_what_was_chosen_for_one_claim_is_nothing_for_another_until_it_is_given_up() -> None:
@@ -135,11 +138,11 @@ def test_what_was_chosen_for_one_claim_is_nothing_for_another_until_it_is_given_
     assert first is not None
     assert [choice.claim.name for choice in first] == ["data"]
     assert claims.choose(Key("ns", "q"), NODES[0]) is None
-    assert claims.of(mate)[0].startswith("no free volume satisfies the claim other")
+    assert text(claims.of(mate)[0]).startswith("no free volume satisfies the claim other")
     claims.take_stale()
     claims.end([Key("ns", "data")])
     assert claims.take_stale() == [Key("ns", "p"), Key("ns", "q")]
-    assert claims.of(mate) == ("", ((_merged(ON_A),),))
+    assert claims.of(mate) == (None, ((_merged(ON_A),),))
 
 
 READER = Key("ns", "p")
@@ -166,11 +169,11 @@ def test_pods_are_read_again_only_for_what_may_matter_to_them(objects: list[Obj]
 
 def test_a_free_volume_that_somebody_took_is_news_to_whoever_could_have_had_it() -> None:
     claims = entry(claim(), LOCAL, ON_A)
-    assert claims.of(POD) == ("", ((_merged(ON_A),),))
+    assert claims.of(POD) == (None, ((_merged(ON_A),),))
     claims.take_stale()
     tell(claims, {**ON_A, "spec": {**ON_A["spec"], **OTHERS}})
     assert claims.take_stale() == [READER]
-    assert claims.of(POD)[0].startswith("no free volume satisfies the claim data")
+    assert text(claims.of(POD)[0]).startswith("no free volume satisfies the claim data")
 
 
 def _named(claim: str) -> Obj:

@@ -258,6 +258,6 @@ def test_an_absurd_request_finds_no_node_and_keeps_nobody_else_from_one(profile:
     made = board.cycle()
     assert binds(made) == {"usual-0": "n"}
     assert said(made, "absurd") == (
-        f"waiting: needs {absurd} cpu, the most free is 3 of 4 on node n; even with nobody else there it would not "
+        f"waiting: needs {absurd} cpu, the most free is 3 of 4 on node n; even without other pods it would not "
         "fit, so make it smaller or add nodes"
     )

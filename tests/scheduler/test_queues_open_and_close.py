@@ -95,7 +95,7 @@ REFUSED: list[tuple[str, Callable[[], object], str]] = [
     ("deleting one in use", lambda: admit_deletion(family(), "dev", holds_pods=["dev"]), "dev runs pods; close it"),
     ("below itself", lambda: admit_queue(family(), Queue("dept", parent="dev")), "would be below itself"),
     ("its own parent", lambda: admit_queue(family(), Queue("dev", parent="dev")), "would be below itself"),
-    ("no such parent", lambda: admit_queue(family(), Queue("q", parent="x")), "below x, which does not exist"),
+    ("no such parent", lambda: admit_queue(family(), Queue("q", parent="x")), "parent 'x' does not exist"),
     (
         "a parent that runs pods",
         lambda: admit_queue(family(), Queue("q", parent="ops"), holds_pods=["ops"]),

@@ -14,7 +14,9 @@ from typing import Any, NamedTuple
 from shoal.engine import JobState
 from shoal.kube.conditions import condition_of, group_too_large_message, too_large_message
 from shoal.kube.kinds import CONFIG_MAP, PERSISTENT_VOLUME_CLAIM, SECRET, Kind
+from shoal.kube.messages import Message
 from shoal.kube.objects import Key, Obj, namespace_of
+from shoal.scheduler.messages import CATALOG
 
 _ENDED = ("Succeeded", "Failed")
 _QUEUE_CLOSED = "QueueClosed"
@@ -22,7 +24,7 @@ _NO_COMMAND = "ImageNotConfigured"
 # What the node and the scheduler report of an object that a pod refers to; nothing of an optional reference.
 _KINDS = {kind.kind.lower(): kind for kind in (CONFIG_MAP, SECRET, PERSISTENT_VOLUME_CLAIM)}
 _NOT_FOUND = re.compile(rf'({"|".join(_KINDS)}) "([^"]+)" not found')
-_NO_CLAIM = re.compile(r"waiting: the claim (\S+) does not exist")
+_NO_CLAIM = re.compile(re.escape(CATALOG.text(Message("Claim.Missing", {"claim": "CLAIM"}))).replace("CLAIM", r"(\S+)"))
 
 
 class MissingObject(NamedTuple):
