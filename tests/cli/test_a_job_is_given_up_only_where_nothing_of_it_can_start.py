@@ -105,10 +105,10 @@ MISSING: dict[str, tuple[Obj, FitResult]] = {
         FitResult(PODS, missing=(MissingObject(SECRET, Key("team", "keys")),)),
     ),
     "a claim": (
-        no_claim("waiting: the claim data does not exist; create it, or take it out of the pod"),
+        no_claim("the claim data does not exist; create it, or take it out of the pod"),
         FitResult(PODS, missing=(MissingObject(PERSISTENT_VOLUME_CLAIM, Key("team", "data")),)),
     ),
-    "a volume that is being made": (no_claim("waiting: the claim data has no volume yet"), FitResult(PODS)),
+    "a volume that is being made": (no_claim("the claim data has no volume yet"), FitResult(PODS)),
     "a key": (without("couldn't find key a in ConfigMap team/settings"), FitResult(PODS, is_placed=True)),
     "another kind": (without('serviceaccount "x" not found'), FitResult(PODS, is_placed=True)),
 }

@@ -160,7 +160,7 @@ async def test_a_job_goes_on_while_a_task_of_it_runs(tmp_path: Path) -> None:
     file = tmp_path / "job.yaml"
     file.write_text(yaml.safe_dump(job))
     ended = await shoal("run", "--plain", str(file))
-    reason = "goes on, but second-0 can never start here: ConfigMap settings does not exist"
+    reason = "continues, but second-0 can never start here: ConfigMap settings does not exist"
     assert (ended.code, reason in ended.err) == (0, True), ended.err
 
 
