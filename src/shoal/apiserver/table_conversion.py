@@ -1,6 +1,6 @@
 """Forms of a response other than the object itself: Tables, and metadata without the rest.
 
-kubectl requests Tables and prints the cells unchanged, so its output is determined in `columns`.
+kubectl requests Tables and prints the cells unchanged, so its output is determined in `printers`.
 """
 
 from __future__ import annotations

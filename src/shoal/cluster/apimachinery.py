@@ -3,10 +3,10 @@
 The embedded adapter and the HTTP server both call it. A read first commits what is pending, so that no client sees
 what a crash could undo; a write returns at once, and `await durable()` returns when it is safe to report.
 
-    create, update, patch   writing.py, editing.py, scaling.py   the write path
-    delete, evict           deleting.py                          grace and finalizers
-    list, watch             listing.py, watching.py              from memory and history
-    what follows            collecting.py, emptying.py           dependents, namespaces, definitions
+    create, update, patch   write.py, patch.py, scale.py                   the write path
+    delete, evict           delete.py                                      grace and finalizers
+    list, watch             list_pages.py, watch.py                        from memory and history
+    what follows            garbage_collector.py, namespace_lifecycle.py   dependents, namespaces, definitions
 """
 
 from __future__ import annotations

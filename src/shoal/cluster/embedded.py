@@ -43,7 +43,7 @@ def _copy(obj: Obj) -> Obj:
 
 
 class EmbeddedCluster:
-    """`port.Cluster` on the store of this process."""
+    """`client.Cluster` on the store of this process."""
 
     def __init__(self, machinery: Machinery) -> None:
         self.machinery = machinery

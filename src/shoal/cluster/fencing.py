@@ -34,7 +34,7 @@ def check_fence() -> None:
 
 
 class FencedCluster:
-    """`port.Cluster` whose writes pass only while `may_write` returns true; reads are the cluster's own."""
+    """`client.Cluster` whose writes pass only while `may_write` returns true; reads are the cluster's own."""
 
     def __init__(self, cluster: Cluster, may_write: Callable[[], bool]) -> None:
         self._may_write = may_write

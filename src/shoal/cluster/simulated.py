@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 class SimulatedCluster:
-    """`port.Cluster` for one program. Make the first with `SimulatedCluster(seed)`, more with `new_client`."""
+    """`client.Cluster` for one program. Make the first with `SimulatedCluster(seed)`, more with `new_client`."""
 
     def __init__(
         self,

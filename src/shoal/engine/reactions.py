@@ -1,7 +1,7 @@
 """Reactions: edge-triggered rules from an event to an action. The role's list is asked before the job's.
 
 A reaction consumes its event: the retry policy does not see it. Restarts of a task, a partition or a role act here;
-anything job-wide is proposed, at most one per pass, and deciding.py takes it in its turn. Levels such as "the role
+anything job-wide is proposed, at most one per pass, and decide.py takes it in its turn. Levels such as "the role
 succeeded" are latched in `settled`, so that they fire once. A delayed reaction is stored with its time, does not
 consume its event, and lapses when the task runs again.
 """

@@ -1,6 +1,7 @@
 """How a run closes: the reason and outcome are stored, tasks cut off get the dialect's outcome for it.
 
-Closing removes nothing by itself; shape.py deletes what a closed run may not keep, and turning.py finds it drained.
+Closing removes nothing by itself; plan_writes.py deletes what a closed run may not keep, and run_lifecycle.py finds it
+drained.
 """
 
 from __future__ import annotations

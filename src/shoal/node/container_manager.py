@@ -2,7 +2,7 @@
 
 `ContainerManager` acts on the sandbox and writes what happened into the record; it makes no decisions. Whatever happens
 independently (an end, a verdict, a completed hook) changes the record and wakes the worker, which then calls
-`lifecycle.decide` for the next actions.
+`pod_lifecycle.decide` for the next actions.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """What a pod refers to: the ConfigMaps, Secrets and claims it needs, and reading them.
 
 Pure. `references_of` returns which objects to watch for a pod; `Lookup` is the view of those objects that `environment`
-and `contents` read. A reference to nothing raises `ReferenceMissing`, whose message ends up in the pod's status, unless
-the manifest made it optional.
+and `volume_files` read. A reference to nothing raises `ReferenceMissing`, whose message ends up in the pod's status,
+unless the manifest made it optional.
 """
 
 from __future__ import annotations

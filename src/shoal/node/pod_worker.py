@@ -1,8 +1,8 @@
 """One pod on this node, from the moment it is bound here until nothing of it is left.
 
 A worker is woken by events (the pod changed, a process ended, a probe's verdict, an object appeared, a moment was
-reached) and makes one pass: call `lifecycle.decide`, take the actions, write to the API once. What it needs to continue
-after a crash is in the record before it acts, so a pass after a restart is an ordinary pass.
+reached) and makes one pass: call `pod_lifecycle.decide`, take the actions, write to the API once. What it needs to
+continue after a crash is in the record before it acts, so a pass after a restart is an ordinary pass.
 """
 
 from __future__ import annotations

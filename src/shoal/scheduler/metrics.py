@@ -1,7 +1,7 @@
 """Scheduler metrics, under the names that dashboards for Volcano expect, and a few that these lack.
 
 Events are counted here as they happen; what can be seen at any moment is computed when the metrics are read
-(`figures`), so that a plan is not slower for being measured. Nothing is labelled with the name of a job: there are too
+(`gauges`), so that a plan is not slower for being measured. Nothing is labelled with the name of a job: there are too
 many.
 """
 

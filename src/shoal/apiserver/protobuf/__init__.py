@@ -2,8 +2,8 @@
 
 Go clients write built-in kinds this way and do not fall back to JSON, kubectl's `create` commands among them.
 Only reading is needed: every such client takes JSON as the answer. `messages.txt` holds the field numbers
-(tools/protobuf-messages makes it), this module the wire format, `shapes` the few types whose JSON is not their
-fields. Zero values that Go's JSON would leave out are left out here too, so both roads give equal objects.
+(tools/protobuf-messages makes it), this module the wire format, `well_known_types` the few types whose JSON is not
+their fields. Zero values that Go's JSON would leave out are left out here too, so both roads give equal objects.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """How to reach an API server: what a kubeconfig or a pod's service account specifies, ready for any HTTP client.
 
 `kubeconfig` reads the files people have, `pods` what a cluster gives its pods, `plugins` runs the programs that fetch
-credentials, `trusting` verifies the server and presents our certificate. The result is a `ConnectionConfig`. Nothing
+credentials, `tls` verifies the server and presents our certificate. The result is a `ConnectionConfig`. Nothing
 here opens one, so a program that brings its own HTTP client can use it as well.
 """
 

@@ -1,9 +1,9 @@
 """The adapter for any API server: the interface's verbs, and those only a real cluster has, as HTTP requests.
 
-`client` has the verbs; `watching` reads streams of changes; `transport` sends one request for as long as that makes
-sense, by the rules of `retrying`, at the pace `pacing` finds the server can bear; `explaining` turns errors into
-messages. Objects stay dictionaries. What the client decodes may be less than the server holds (`shapes`), so nothing is
-ever written back whole: it sends only creations, patches and applications.
+`client` has the verbs; `watch` reads streams of changes; `transport` sends one request for as long as that makes
+sense, by the rules of `retry`, at the pace `flow_control` finds the server can bear; `errors` turns errors into
+messages. Objects stay dictionaries. What the client decodes may be less than the server holds (`field_decoders`), so
+nothing is ever written back whole: it sends only creations, patches and applications.
 """
 
 from shoal.cluster.kubernetes.errors import Unreachable

@@ -1,4 +1,4 @@
-"""`port.Cluster` over HTTP, and what only a real API server has besides.
+"""`client.Cluster` over HTTP, and what only a real API server has besides.
 
 Thin on purpose: a verb is a path, a query and a body. Reads and applications are sent again where that is safe,
 everything else raises OutcomeUnknown when its answer got lost.
@@ -44,9 +44,10 @@ _VERBS = {"GET": "get", "POST": "create", "PATCH": "patch", "DELETE": "delete"}
 
 
 class KubernetesCluster:
-    """Use `open_client`, or call `close` at the end. `shapes` selects what is decoded of lists and watches of a kind.
-    `answers` selects what is decoded of all other responses about it, for a client that writes many pods and reads
-    only their uids."""
+    """Use `open_client`, or call `close` at the end. `shapes` selects what is decoded of lists and watches of a
+    kind. `answers` selects what is decoded of all other responses about it, for a client that writes many pods and
+    reads only their uids.
+    """
 
     def __init__(
         self,

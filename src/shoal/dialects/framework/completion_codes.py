@@ -1,8 +1,8 @@
 """How a Framework's attempts may end: the codes, phrases and texts the controller itself assigns.
 
-Codes of a pod's own failure are defined in `failures`. Completion type and failure class are equivalent: attributes
-refine "Failed", and the retry policy reads nothing else. Two codes mean that an object of ours was deleted externally;
-four are final, and no retry policy applies to them.
+Codes of a pod's own failure are defined in `pod_failure_spec`. Completion type and failure class are equivalent:
+attributes refine "Failed", and the retry policy reads nothing else. Two codes mean that an object of ours was deleted
+externally; four are final, and no retry policy applies to them.
 """
 
 from __future__ import annotations

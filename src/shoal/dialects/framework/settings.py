@@ -87,7 +87,7 @@ class FrameworkSettings(StrictModel):
 
     @cached_property
     def understood(self) -> dict[bytes, Any]:
-        """Cache of what `reading` parsed from specs under these settings, by digest: most passes hit it."""
+        """Cache of what `job_spec` parsed from specs under these settings, by digest: most passes hit it."""
         return {}
 
     @field_validator("object_local_cache_creation_timeout_sec")

@@ -1,8 +1,8 @@
 """The user's manifest: models of `spec`, its defaults, and every mistake with its path.
 
-The models are the single source: the CRD (`definition`) is generated from them, defaults are those of the CRD, and
+The models are the single source: the CRD (`crd`) is generated from them, defaults are those of the CRD, and
 `admit` reports what they reject. Only the types in the pod template are checked; the API server validates a pod when it
-is created, and `foreseeing` previews that validation. An unknown field is pruned by the CRD's schema, not rejected
+is created, and `pod_preview` previews that validation. An unknown field is pruned by the CRD's schema, not rejected
 here.
 """
 

@@ -3,7 +3,7 @@
 From a gang it builds the object that represents it and the changes to each of its pods; what the scheduler writes into
 that object is read back as a Standing.
 
-Nothing here does I/O. `handing` puts a backend into a dialect; rights, caches, writes and reports follow from that.
+Nothing here does I/O. `delegate` puts a backend into a dialect; rights, caches, writes and reports follow from that.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The manifest a person writes: models of a Job's `spec`, and its defaults.
 
-The models are the one source of the definition (`definition`). What they cannot say alone, rules between fields and
+The models are the one source of the definition (`crd`). What they cannot say alone, rules between fields and
 between a Job and its queue, is in `admission`. Pod templates are kept as they are.
 """
 

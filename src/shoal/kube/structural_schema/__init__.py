@@ -1,10 +1,10 @@
 """Custom resources: whether a definition is valid, which kinds it defines, and how its schema applies to objects.
 
-* `crd_problems` and `crd_warnings` check a CustomResourceDefinition (`definitions`, `shapes`);
+* `crd_problems` and `crd_warnings` check a CustomResourceDefinition (`crd`, `structural`);
 * `kinds_of` returns the kinds it serves, `accepted` the status it has once it is accepted;
-* `schema_from` parses its schema into a `Schema` (`reading`);
+* `schema_from` parses its schema into a `Schema` (`parse`);
 * `prune`, `apply_defaults` and `validate` are applied to an object on every write, in this order
-  (`filling`, `values`).
+  (`prune_default`, `validate`).
 
 The rules and the messages are those of Kubernetes. Rules in CEL (x-kubernetes-validations) are kept but not enforced;
 `crd_warnings` reports each place that relies on them.

@@ -1,6 +1,6 @@
 """CustomResourceDefinitions: whether one is valid, and the kinds it defines.
 
-`crd_problems` checks what is around the schemas (names, versions, columns, subresources) and calls `shapes` for
+`crd_problems` checks what is around the schemas (names, versions, columns, subresources) and calls `structural` for
 each schema. Webhooks for conversion are accepted as written and never called: the embedded API serves every version of
 an object with the fields it was stored with.
 """

@@ -1,7 +1,7 @@
 """The fast path of validation: one walk that returns "surely valid" or "validate in full".
 
 Most writes are valid, and most of those by programs that write one status after the other. `fits` never builds a
-message and returns at the first rule it does not support; `values` validates in full whatever `fits` does not pass.
+message and returns at the first rule it does not support; `validate` validates in full whatever `fits` does not pass.
 """
 
 from __future__ import annotations

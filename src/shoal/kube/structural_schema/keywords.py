@@ -1,7 +1,7 @@
 """Keywords of a custom schema: which may be used, and which only together with others.
 
 These rules hold at every place of a schema, within conditions too. Whether the schema as a whole is structural
-is the question of `shapes`.
+is the question of `structural`.
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
 A shim is to a pod what a container shim is elsewhere. It is not a child that dies with the agent: it continues to hold
 the pod's processes, write their logs and record how they ended, and an agent that starts later finds it by its socket.
 
-`port` is the agent's interface; `keepers.Keepers` implements it on a real machine. Which module runs where:
+`interface` is the agent's interface; `sandbox_manager.SandboxManager` implements it on a real machine. Which module
+runs where:
 
     agent            sandbox_manager, shim_client, exec_handle,          sends requests
                      network_client, zygote_client

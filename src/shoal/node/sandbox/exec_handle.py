@@ -24,7 +24,7 @@ async def result_of(ended: asyncio.Future[T]) -> T:
 
 
 class ExecHandle:
-    """Implements `port.Execution`. `kill` is sent to the shim; `ended` resolves by the shim's message."""
+    """Implements `interface.Execution`. `kill` is sent to the shim; `ended` resolves by the shim's message."""
 
     def __init__(self, fds: list[int], *, ended: asyncio.Future[int], kill: Callable[[], Awaitable[None]]) -> None:
         self._is_terminal = len(fds) == 1

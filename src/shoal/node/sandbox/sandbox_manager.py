@@ -1,4 +1,4 @@
-"""All sandboxes of one data folder, seen from the agent: `SandboxManager` implements `port.Sandboxes`.
+"""All sandboxes of one data folder, seen from the agent: `SandboxManager` implements `interface.Sandboxes`.
 
     sandboxes = await SandboxManager.open(data / "sandboxes")
     kept, lost = await sandboxes.adopt()
@@ -58,7 +58,7 @@ class FolderInUse(Exception):
 
 
 class SandboxManager:
-    """Implements `port.Sandboxes`. Made by `open`."""
+    """Implements `interface.Sandboxes`. Made by `open`."""
 
     def __init__(self, folder: Path, zygote: Zygote, *, network: Network, lock: int, pids_limit: int | None) -> None:
         self._folder = folder

@@ -69,7 +69,7 @@ def _process_as_json(process: ProcessSpec) -> dict[str, Any]:
 
 
 class ShimClient:
-    """Implements `port.Sandbox`."""
+    """Implements `interface.Sandbox`."""
 
     def __init__(
         self, sock: socket.socket, folder: Path, *, on_gone: Callable[[ShimClient], None] = lambda _: None

@@ -1,7 +1,7 @@
 """The state of one cycle: what was decided so far, and which groups nothing could be done for and why.
 
-`planner.plan` is the sequence; the steps (`enqueueing`, `allocating`, `reserving`, `evicting`) write their decisions
-here, and `verdicts` turns them into messages.
+`planner.plan` is the sequence; the steps (`enqueue`, `allocate`, `reservation`, `preemption`) write their decisions
+here, and `results` turns them into messages.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Equivalence classes: pods with equal requests; a class holds how many of itself every node can still take.
 
-`slots` is how many fit now, `later` how many once the leaving pods have left (the same array where none leaves), `key`
-how good each node is (score, then name; `NOWHERE` where none fits). All three follow the log of the node resources:
-bringing a class up to date costs the nodes that changed, so a gang that cannot fit is rejected by one comparison. Rules
-about neighbours are not in here; they are checked pod by pod (`neighbours`).
+`gpu_sharing` is how many fit now, `later` how many once the leaving pods have left (the same array where none leaves),
+`key` how good each node is (score, then name; `NOWHERE` where none fits). All three follow the log of the node
+resources: bringing a class up to date costs the nodes that changed, so a gang that cannot fit is rejected by one
+comparison. Rules about neighbours are not in here; they are checked pod by pod (`pod_affinity`).
 """
 
 from __future__ import annotations

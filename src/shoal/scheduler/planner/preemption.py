@@ -1,8 +1,8 @@
 """Frees resources for groups that deserve them: the whole set of victims is simulated before one is evicted.
 
-A search adds steps (`victims`) until the entire minimum of the group would fit, then spares every victim that turns out
-not to be needed. If it does not succeed, nothing happens at all. The freed resources are promised to the group, so that
-no other takes them while the victims leave.
+A search adds steps (`preemption_candidates`) until the entire minimum of the group would fit, then spares every victim
+that turns out not to be needed. If it does not succeed, nothing happens at all. The freed resources are promised to the
+group, so that no other takes them while the victims leave.
 """
 
 from __future__ import annotations
