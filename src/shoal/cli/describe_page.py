@@ -39,7 +39,7 @@ class DescribeContext:
     events: list[Obj]
     run_owner: Obj | None
     now: datetime
-    owned_objects: tuple[Obj, ...] = ()  # groups, companions, and whatever else the job may wait for
+    owned_objects: tuple[Obj, ...] = ()  # groups and other owned objects the job may wait for
     failure: FailedAttempt | None = None  # the last one, of a job that continues
 
 

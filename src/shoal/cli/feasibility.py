@@ -59,7 +59,7 @@ class Unschedulable:
 
 
 def fit_of_pod(pod: Obj, task: str) -> FitResult | None:
-    """Nothing of a pod that has ended: it asks for no place."""
+    """None for a pod that has ended: it needs no place."""
     if (pod.get("status") or {}).get("phase") in _ENDED:
         return None
     if blocked := _why_blocked(pod):

@@ -31,7 +31,7 @@ from shoal.kube.objects import Key, Obj, uid_of
 from shoal.log_signals import visible
 
 OnChange = Callable[[FoundJob], None]
-OnLogFailure = Callable[[str, str], None]  # who does not speak, and why its log is not to be had
+OnLogFailure = Callable[[str, str], None]  # the source of the log, and why it is unavailable
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class PodView:
 
 OnPod = Callable[[FoundJob, str, PodView], None]  # the job, the task, its pod
 OnGang = Callable[[FoundJob, str], None]  # the job, and why its gang is not let in; '' when it is
-# the job, which of its pods and groups; None: it wants no place
+# the job, which of its pods and groups; None: it needs no place
 OnFit = Callable[[FoundJob, str, FitResult | None], None]
 # the job, and why something it needs cannot be made; each reason once
 OnCreateFailure = Callable[[FoundJob, str], None]
@@ -417,7 +417,7 @@ class LogLine:
     """A line of a log as a terminal would show it; not yet whole where a progress bar still moves in it."""
 
     text: str
-    stamp: str = ""  # where timestamps were asked for
+    stamp: str = ""  # where timestamps were requested
     is_whole: bool = True
 
     @property

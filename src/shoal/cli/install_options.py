@@ -38,7 +38,7 @@ def progress(applied: Any) -> None:
 
 
 def format_objects(options: Any, output: str) -> str:
-    """Everything that would be applied, kinds included; no cluster is asked."""
+    """Everything that would be applied, kinds included; no cluster is queried."""
     from shoal.cli import job_table
     from shoal.install.manifests import definitions, render, scheduler_definitions
     from shoal.kube.objects import name_of

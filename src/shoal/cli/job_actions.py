@@ -107,7 +107,7 @@ async def _has_command(cluster: Cluster, job: FoundJob, commands: Commands, *wan
 
 
 def _generation_changed(before: FoundJob, after: FoundJob) -> bool:
-    """Whether the job asks for something else than before; its status may change at any time."""
+    """Whether the job's spec differs from before; its status may change at any time."""
     return bool(before.manifest["metadata"].get("generation") != after.manifest["metadata"].get("generation"))
 
 

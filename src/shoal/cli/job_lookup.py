@@ -75,7 +75,7 @@ class FoundJob:
 
     @property
     def counts(self) -> CompletionProgress | None:
-        """How far a job is that wants a number of successes; None of all others. Raises like `state`."""
+        """The progress of a job that requires a number of successes; None for all others. Raises like `state`."""
         from shoal.dialects.capabilities import Progress
 
         progress = self.dialect.capability(Progress)
@@ -83,7 +83,7 @@ class FoundJob:
 
     @property
     def names(self) -> DisplayNames | None:
-        """How its pods are called where role and index are not what people know them by."""
+        """The display names of its pods where users identify them by something else than role and index."""
         from shoal.dialects.capabilities import DisplayNames
 
         return self.dialect.capability(DisplayNames)
@@ -101,7 +101,7 @@ class FoundJob:
 
 
 async def list_jobs(cluster: JobCluster, namespace: str | None) -> list[FoundJob]:
-    """Every job of every language the cluster knows; languages it does not know have none."""
+    """Every job of every language the cluster serves; languages it does not serve have none."""
     from shoal.dialects import dialects
     from shoal.dialects.gang_backends.delegate import with_recorded_backend
     from shoal.kube.errors import ApiError

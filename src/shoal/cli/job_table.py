@@ -136,7 +136,7 @@ def _status_columns(state: JobState, counts: CompletionProgress | None) -> list[
 
 
 def format_counts(counts: CompletionProgress) -> str:
-    """How far a job is that has fewer pods at once than it wants successes: 2/4 succeeded, 1 running."""
+    """The progress of a job that has fewer pods at once than it requires successes: 2/4 succeeded, 1 running."""
     counted_states = {"running": counts.running, "failed": counts.failed}
     others = [f"{count} {status}" for status, count in counted_states.items() if count]
     return ", ".join([f"{counts.succeeded}/{counts.wanted} succeeded", *others])

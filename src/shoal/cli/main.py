@@ -53,7 +53,7 @@ ALIASES = {"ls": "get", "ps": "get", "apply": "submit", "cancel": "stop", "rm": 
 class Overview(click.Group):
     """Lists commands without importing them, so that `shoal --help` stays quick.
 
-    Ctrl-C at a moment no command has an answer of its own for ends it without a word: the person knows why.
+    Ctrl-C at a moment that no command handles itself ends it without a message: the user sent the signal.
     """
 
     def invoke(self, ctx: click.Context) -> Any:

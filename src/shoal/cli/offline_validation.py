@@ -1,7 +1,7 @@
-"""The judgement of a cluster without a cluster: the API machinery in memory, asked and thrown away.
+"""The validation of a cluster without a cluster: a temporary API machinery in memory.
 
-A cluster answers one question after the other and stops at the first no: are the types right, is the object valid, and
-much later, is the pod made of it? Here every question is asked, each about what the ones before left unsaid.
+A cluster runs one check after the other and stops at the first failure: are the types right, is the object valid, and
+much later, is the pod made of it? Here every check runs, each on what the ones before have not reported.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def format_result(manifest: Manifest, result: ValidationResult) -> list[str]:
 
 
 def make_machinery() -> Machinery:
-    """An empty cluster that knows every job language."""
+    """An empty cluster that serves every job language."""
     machinery = Machinery.open(MEMORY)
     admit(machinery, dialects())
     admit_queues_and_groups(machinery, sees_queues=False)

@@ -51,7 +51,7 @@ _CLAIM_OF_ALL = CountCondition(Tally.DONE, ALL, Bound.SIZE)
 
 
 def describe_reactions(job: Job, state: JobState) -> Iterator[str]:
-    """What happens when something happens: the policies of roles first, as they are asked first."""
+    """Yield the reaction to each event: the policies of roles first, as they are evaluated first."""
     sentences = [f"{sentence}." for role in job.roles for sentence in _reactions(role.reactions, role.name)]
     sentences += [f"{sentence}." for sentence in _reactions(job.policies.reactions, "")]
     yield from sentences

@@ -64,7 +64,7 @@ def why_idle(found: FoundJob, state: JobState) -> str:
 
 
 def why_not_started(job: Job) -> str:
-    """That the manifest asks for a job which only waits for its start; '' of all others."""
+    """Why the job that the manifest requests only waits for its start; '' for all others."""
     gates = (gate for gate in job.policies.gates if isinstance(gate, ExternalGate) and not gate.key)
     return next((gate.message for gate in gates if not gate.open), "")
 

@@ -22,7 +22,7 @@ _MISTAKEN = (400, 422)  # what an API server returns for a wrong object
 
 
 class DiscoveringCluster(Cluster, Protocol):
-    """A cluster that can be asked what it serves."""
+    """A cluster whose served kinds can be queried."""
 
     async def find_kind(self, api_version: str, kind: str) -> Kind | None: ...
 

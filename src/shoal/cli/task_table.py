@@ -36,7 +36,7 @@ class TaskRow(NamedTuple):
 
 
 def task_lines(found: FoundJob, state: JobState, pods: list[Obj]) -> Iterator[str]:
-    """The lines; of a job whose pods have names of their own and are gone, what the ledger counts."""
+    """The lines; for a job whose pods have names of their own and are gone, what the job state counts."""
     if (counts := found.counts) is not None:
         yield f"{format_counts(counts)}."
     rows = list(_by_pods(found, sorted(pods, key=_age))) or list(_by_tasks(found, state, pods))

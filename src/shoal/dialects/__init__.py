@@ -16,7 +16,7 @@ NAMES = ("framework", "volcano")
 NATIVE = ("native.replica_sets", "native.batch_job")
 
 # What an operator on Kubernetes serves by default. Languages whose own controllers people may be
-# running there are asked for by name: two of them at the same jobs would not go well.
+# running there are enabled by name: two controllers of the same jobs would conflict.
 DEFAULT = ("framework",)
 
 
@@ -27,7 +27,7 @@ def load(name: str) -> Dialect:
 
 
 def dialects() -> tuple[Dialect, ...]:
-    """Every language Shoal speaks."""
+    """Every job language Shoal supports."""
     return tuple(load(name) for name in (*NAMES, *NATIVE))
 
 

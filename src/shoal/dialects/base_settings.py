@@ -20,7 +20,7 @@ class BaseSettings(StrictModel):
 
     @classmethod
     def read(cls, written: Mapping[str, Any] | None = None, **_: Any) -> Self:
-        """The settings a configuration file asks for."""
+        """The settings a configuration file specifies."""
         try:
             return cls.model_validate(dict(written or {}))
         except ValidationError as problems:

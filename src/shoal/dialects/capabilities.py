@@ -1,6 +1,6 @@
 """What a job language may have beyond what every language must: one class per capability.
 
-A dialect lists objects of these classes in `Dialect.capabilities`; users ask `dialect.capability(Scaling)` and get the
+A dialect lists objects of these classes in `Dialect.capabilities`; users call `dialect.capability(Scaling)` and get the
 object, or None where the language has no such thing. As everything of a dialect they are pure: no side effects, and
 nothing they are given is changed.
 """
@@ -148,7 +148,7 @@ class Gangs(Capability):
 
     @abstractmethod
     def specs(self, manifest: Obj) -> Mapping[str, GangSpec]:
-        """What the groups of a job ask for, by key."""
+        """What the groups of a job request, by key."""
 
     @abstractmethod
     def pending_reason(self, group: Obj) -> str:
@@ -284,7 +284,7 @@ class HistorySnapshots(Capability):
 
 @dataclass(frozen=True, slots=True)
 class CompletionProgress:
-    """How far a job is that wants a number of successes and has fewer pods at once."""
+    """The progress of a job that requires a number of successes and has fewer pods at once."""
 
     wanted: int
     parallelism: int
@@ -301,7 +301,7 @@ class Progress(Capability):
         """The stored state, completed by what the status shows."""
 
     def completion(self, manifest: Obj) -> CompletionProgress | None:
-        """The counts of a job that wants a number of successes; None where its tasks are all there is to count."""
+        """The counts of a job that requires a number of successes; None where only its tasks can be counted."""
         del manifest
         return None
 
@@ -315,7 +315,7 @@ class StatusSchema(Capability):
 
 
 class DisplayNames(Capability):
-    """Names for pods that people know by something else than role and index."""
+    """Names for pods that users identify by something else than role and index."""
 
     @abstractmethod
     def of(self, pod: Obj, manifest: Obj) -> str:

@@ -63,7 +63,7 @@ class StatePatch:
 
 @dataclass(frozen=True, slots=True)
 class StatusReport:
-    """What people see besides the ledger. None: the ledger is the status, there is nothing to add."""
+    """What users see besides the job state. None: the job state is the status, there is nothing to add."""
 
     status: Obj | None = None
     annotations: Mapping[str, str] = field(default_factory=dict)
@@ -90,7 +90,7 @@ class SettingsInvalid(ValueError):
 
 
 class StateUnreadable(ValueError):
-    """A stored ledger no version of ours has written. Starting over could run a finished job twice."""
+    """A stored job state that no version of Shoal wrote. Starting over could run a finished job twice."""
 
 
 class Dialect(ABC):
@@ -111,7 +111,7 @@ class Dialect(ABC):
 
     @abstractmethod
     def crd(self) -> Obj | None:
-        """The definition of the kind; None where every cluster knows it."""
+        """The definition of the kind; None where every cluster serves it."""
 
     @abstractmethod
     def settings(self, written: Mapping[str, Any] | None = None) -> DialectSettings:

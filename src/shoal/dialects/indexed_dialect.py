@@ -106,7 +106,7 @@ class IndexedDialect(Dialect, Generic[S]):
         """The roles of a job, in order."""
 
     def policies(self, spec: S) -> Policies:
-        """What the language asks of the engine."""
+        """The policies that the language sets for the engine."""
         del spec
         return Policies()
 

@@ -1,6 +1,6 @@
 """A job language without what needs Secrets, for operators that have no right to them.
 
-Only plugin ssh of Volcano's Job keeps a key of the job in one. A Job that asks for it is refused with the way out.
+Only plugin ssh of Volcano's Job keeps a key of the job in one. A Job that requests it is refused with the way out.
 """
 
 from __future__ import annotations

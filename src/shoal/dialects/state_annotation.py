@@ -1,14 +1,14 @@
-"""The ledger of a job whose status has no room for it: one annotation, compact JSON.
+"""The job state of a job whose status has no room for it: one annotation, compact JSON.
 
-Members are written as ranges of indexes, so that ten thousand of them that fare alike cost a few letters. Ends are
-written once per kind of end; of the evidence only as much stays as a person reads. Bodies on their way out are known by
-uid alone, so that ten thousand of them have to be named: their uids are written as bytes. The uid of the job is inside:
-a manifest that was copied, annotations and all, brings no past of its own.
+Members are written as ranges of indexes, so that ten thousand of them in the same state cost a few letters. Ends are
+written once per kind of end; evidence is cut to what a person reads. Terminating pods are identified by uid alone, so
+that ten thousand of them have to be listed: their uids are written as bytes. The uid of the job is inside: a manifest
+that was copied, annotations and all, brings no past of its own.
 
 A client that may change a job may write this annotation, so it is no more to be trusted than the job's spec: the uid is
-compared before anything else is read, and the length of the text and what its ranges unfold to are bounded. What a
-forged one can do is to make the operator believe something wrong of this one job. A field of the status would need
-more rights to be forged, but the original definitions of these kinds drop fields they do not know.
+compared before anything else is read, and the length of the text and what its ranges unfold to are bounded. A forged
+one can only give the operator a wrong state of this one job. A field of the status would need more rights to be
+forged, but the original definitions of these kinds drop fields they do not define.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class _StoredRole(msgspec.Struct, omit_defaults=True, rename={"had_pod": "born",
 
 
 class _SettledPods(msgspec.Struct, omit_defaults=True):
-    """Bodies settled for one reason, by rising index, and their uids one after the other."""
+    """Pods settled for one reason, by rising index, and their uids one after the other."""
 
     role: str
     reason: str
@@ -80,7 +80,7 @@ class _SettledPods(msgspec.Struct, omit_defaults=True):
 
 
 class _StoredOwner(msgspec.Struct):
-    """Of a ledger only whose it is."""
+    """Of a job state only the uid of its job."""
 
     uid: str
 
@@ -116,7 +116,7 @@ def encode(job: Job, state: JobState) -> str:
 
 
 def restore(manifest: Obj, most_indexes: int = MOST_INDEXES) -> JobState | None:
-    """The ledger this very job carries; None where it has none."""
+    """The job state this very job carries; None where it has none."""
     text = annotations_of(manifest).get(ANNOTATION)
     if not text:
         return None
@@ -141,11 +141,11 @@ def _without_empty(value: Any) -> Any:
     return [_without_empty(each) for each in value] if isinstance(value, list | tuple) else value
 
 
-# --- bodies that leave ---------------------------------------------------------------------------------------------
+# --- settled pods --------------------------------------------------------------------------------------------------
 
 
 def _pack_settled(settled: Mapping[str, SettledReason]) -> tuple[dict[str, SettledReason], list[_SettledPods]]:
-    """What is written as it is, and what is written as bytes: many bodies of one reason, one for each index."""
+    """What is stored as it is, and what is packed as bytes: many pods settled for one reason, at most one per index."""
     several: dict[tuple[str, str, bool | None], dict[int, str]] = {}
     for uid, why in settled.items():
         if _is_uuid(uid):
@@ -227,7 +227,7 @@ def _short(outcome: Outcome, *, keeps: bool, is_plain: bool) -> Outcome:
 
 
 class _RangeExpander:
-    """Unfolds ranges of one ledger, up to a limit for all of them together."""
+    """Expands ranges of one job state, up to a limit for all of them together."""
 
     def __init__(self, most: int) -> None:
         self._left = most

@@ -47,7 +47,7 @@ def advance(job: Job, state: JobState, observed: Observed, now: datetime) -> Ste
     state = count_done(job, state, context)
     state = advance_run(job, state, context)  # 5 close, drain, next run or rest
     state = publish_members(job, state, context)
-    gate_statuses = evaluate_gates(job, state, context)  # 6 may bodies exist now
+    gate_statuses = evaluate_gates(job, state, context)  # 6 may pods exist now
     state, guarded = _run_guard(job, state, context)
     writes = plan_writes(job, state, context, gate_statuses, guarded)  # 7 the difference
     return Step(

@@ -1,7 +1,7 @@
-"""What a failed body, or a refused creation, means: ordered rules, first match wins.
+"""What a failed pod, or a rejected creation, means: ordered rules, first match wins.
 
-A rule's patterns speak of the pod and its containers; the text of the outcome carries the evidence, which is exactly
-what the pattern named and what was found there. Nothing here decides about a retry.
+A rule's patterns match the pod and its containers; the text of the outcome carries the evidence, which is exactly
+what the pattern named and what was found there. Retries are not decided here.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Evidence = dict[str, Any]
 
 
 class Classifier:
-    """Classifies the bodies of one pass. A gang often dies of one cause, and equal ends are looked at once."""
+    """Classifies the pods of one pass. A gang often fails for one cause, so equal ends are classified once."""
 
     __slots__ = ("_by_end", "_ending", "_names_matter", "_policy")
 
@@ -39,7 +39,7 @@ class Classifier:
         self._by_end: dict[tuple[object, ...], Outcome] = {}
 
     def of(self, pod: ObservedPod, *, peer_ok: bool) -> Outcome:
-        """The outcome of a body in phase Failed, or whose judged container failed."""
+        """The outcome of a pod in phase Failed, or whose decisive container failed."""
         end = self._end(pod, peer_ok)
         found = self._by_end.get(end)
         if found is None:
@@ -62,7 +62,7 @@ class Classifier:
 
 
 def classify(policy: FailurePolicy, pod_end: PodEndPolicy, pod: ObservedPod, *, peer_ok: bool = False) -> Outcome:
-    """The outcome of a body in phase Failed, or whose judged container failed."""
+    """The outcome of a pod in phase Failed, or whose decisive container failed."""
     decisive_container = find_decisive_container(pod_end, pod.containers)
     code = decisive_container.code if decisive_container is not None else None
     detail = detail_of(pod)
@@ -100,7 +100,7 @@ def _refusal_matches(rule: CreationRefusal, refused: Refused) -> bool:
 
 
 def find_decisive_container(pod_end: PodEndPolicy, containers: Iterable[ContainerState]) -> ContainerState | None:
-    """The terminated container whose code speaks for the pod, or None."""
+    """The terminated container whose exit code decides for the pod, or None."""
     ended = [container for container in containers if container.code is not None]
     if pod_end.decisive_container is DecisiveContainer.NAMED:
         return next((c for c in ended if c.name == pod_end.container), None)

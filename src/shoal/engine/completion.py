@@ -1,7 +1,7 @@
-"""Completion and Ready: counts over the tasks, and the verdicts that follow from them.
+"""Completion and Ready: counts over the tasks, and the rules that follow from them.
 
-Completion is a level: the claims are asked again in every pass, so an edit of the spec alone can satisfy them. Only
-undropped tasks count, and only what is done counts as ok or bad.
+Completion is a level: the conditions are evaluated again in every pass, so an edit of the spec alone can satisfy them.
+Only undropped tasks count, and only what is done counts as ok or bad.
 """
 
 from __future__ import annotations

@@ -78,7 +78,7 @@ def _apply_source(
 
 
 def handle_lost_run_owner(job: Job, state: JobState, context: PassContext) -> JobState:
-    """The loss of the object that owns the bodies ends the run, and explains why the bodies go: they are not judged."""
+    """The loss of the run owner ends the run. It is also why the pods are deleted: they are not evaluated."""
     policy, run = job.policies.pod_policy.run_owner, state.run
     if policy is None or not run.is_open or run.stage is Stage.WAITING:
         return state
@@ -228,7 +228,7 @@ def _end_run(
 
 
 def _describe_end(outcome: Outcome) -> str:
-    """How a run ends; what a user asked for is no failure."""
+    """How a run ends; an end the user requested is no failure."""
     if outcome.is_ok:
         return "Succeeded"
     if outcome.final:

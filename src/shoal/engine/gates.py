@@ -25,7 +25,7 @@ def evaluate_gates(job: Job, state: JobState, context: PassContext) -> tuple[Gat
 
 
 def may_start(job: Job, state: JobState, context: PassContext) -> bool:
-    """Whether a run may make its anchor and groups: everything but the doors that wait for these."""
+    """Whether a run may create its run owner and groups: all gates but those that wait for these."""
     return not _lifecycle_gate_reason(job, state, context) and not _external_gate_reason(job, context)
 
 
@@ -94,7 +94,7 @@ def _group_gate_reason(gate: Gate, role: Role, context: PassContext) -> str:
             continue
         group = context.observed.groups.get(plan.key)
         if group is None or group.leaving:
-            # A group that is merely first is applied in this very step, before the bodies.
+            # A group that does not exist yet is applied in this very step, before the pods.
             if gate.opens_when is Opens.EXISTS and group is None:
                 continue
             return f"{role.name} waits for its group to be made"
@@ -104,7 +104,7 @@ def _group_gate_reason(gate: Gate, role: Role, context: PassContext) -> str:
 
 
 def _pending_group(gate: Gate, role: Role, context: PassContext) -> GateStatus | None:
-    """The door with an Event, where the group has a reason not to be admitted."""
+    """The closed gate with an Event, where the group has a reason not to be admitted."""
     if not isinstance(gate, GroupGate) or not gate.reason:
         return None
     for plan in gate.groups:

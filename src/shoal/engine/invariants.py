@@ -48,7 +48,7 @@ class StepHistory:
 
     def __init__(self) -> None:
         self.outcomes: dict[Identity, Outcome] = {}
-        self.verdicts: dict[str, int] = {}  # by uid of the judged body
+        self.verdicts: dict[str, int] = {}  # by uid of the decided pod
         self.charged: set[str] = set()  # causes that cost something already
         self.sent: set[TaskRef] = set()  # creates without an observed response
 
@@ -65,7 +65,7 @@ class StepHistory:
 
 
 class CheckedStep(msgspec.Struct):
-    """One step with everything a promise may speak of."""
+    """One step with everything an invariant may refer to."""
 
     job: Job
     before: JobState
@@ -171,7 +171,7 @@ def _charged_once(case: CheckedStep) -> Iterator[str]:
 
 
 def _decided_pods(case: CheckedStep) -> Iterator[str]:
-    """Bodies judged in this step: an outcome entered into a record, or settled by a verdict."""
+    """Pods decided in this step: an outcome entered into a record, or settled by a retry or a count."""
     for uid, why in case.after.settled.items():
         if uid not in case.before.settled and why.reason in ("retry", "counted"):
             yield uid
@@ -254,7 +254,7 @@ def _is_justified(case: CheckedStep, pod: ObservedPod) -> bool:
 
 
 def _reclaims_only_surplus(case: CheckedStep) -> Iterator[str]:
-    """Members are given back only where they were asked for, above what their group needs, and at no cost."""
+    """Members are given back only on request, above what their group needs, and at no cost."""
     before, after = case.before.settled, case.after.settled
     given = {uid for uid, why in after.items() if why.reason == RECLAIMED and uid not in before}
     if not given:

@@ -61,6 +61,6 @@ class Job:
     namespace: str = ""
     lead: TaskRef | None = None  # the task whose own end decides, if any
     minimum: int | None = None  # members needed together; None: all
-    stop: bool = False  # the user asks for the end
+    stop: bool = False  # the user requests the end
     deleting: bool = False
     guard: Guard | None = None

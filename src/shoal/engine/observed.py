@@ -53,7 +53,7 @@ class ObservedPod(msgspec.Struct, frozen=True, gc=False):
     run: int = 0  # the stamp
     attempt: int = 0
     instance: str = ""  # of the task it was made for, where the dialect stamps it
-    owned: bool = True  # our job, or an anchor of our job, controls it
+    owned: bool = True  # our job, or a run owner of our job, controls it
     phase: PodPhase = PodPhase.PENDING
     reason: str = ""
     message: str = ""
@@ -83,7 +83,7 @@ class ObservedPod(msgspec.Struct, frozen=True, gc=False):
 
 
 class ObservedRunOwner(msgspec.Struct, frozen=True, gc=False):
-    """The object found under the anchor's name."""
+    """The object found under the run owner's name."""
 
     uid: str
     owned: bool = True
@@ -100,7 +100,7 @@ class ObservedGroup(msgspec.Struct, frozen=True, gc=False):
     evicted: bool = False  # what it was granted is taken back: its members have to go
     leaving: bool = False
     owned: bool = True
-    asked: tuple[str, ...] = ()  # uids of members its scheduler asks to have back
+    asked: tuple[str, ...] = ()  # uids of members its scheduler requests back
     reclaim_reason: str = ""  # and for what, as the scheduler reports
     pending_reason: str = ""  # why it is not admitted: the reason of its condition
     pending_message: str = ""  # and the message
@@ -115,7 +115,7 @@ class OwnedObjectRef(msgspec.Struct, frozen=True, gc=False):
 
 
 class ObservedObject(msgspec.Struct, frozen=True, gc=False):
-    """A companion that exists."""
+    """An owned object that exists."""
 
     uid: str
     digest: str = ""
@@ -147,7 +147,7 @@ class Signal(msgspec.Struct, frozen=True, gc=False):
 
 
 class RunOwnerRef(msgspec.Struct, frozen=True, gc=False):
-    """The anchor as the target of a write or the subject of a receipt."""
+    """The run owner as the target of a write or the subject of a write result."""
 
 
 class GroupRef(msgspec.Struct, frozen=True, gc=False):
@@ -198,7 +198,7 @@ WriteResult = Created | Accepted | Gone | Refused
 
 
 class Observed(msgspec.Struct, frozen=True, gc=False):
-    """Everything the engine may know of the world in one pass."""
+    """Everything the engine may observe in one pass."""
 
     pods: tuple[ObservedPod, ...] = ()
     run_owner: ObservedRunOwner | None = None

@@ -1,7 +1,7 @@
-"""Groups and companions: which should exist now, and the writes that bring them there.
+"""Groups and owned objects: which should exist now, and the writes that create, update or delete them.
 
-One is applied when it is missing or shows another digest than the policy names, and deleted when its life is over.
-Foreign objects of the same name are left alone, and one that is leaving is waited for.
+One is applied when it is missing or its digest differs from the policy's, and deleted when its lifetime is over.
+Foreign objects of the same name are left alone, and one that is terminating is waited for.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ class PassContext:
         self.losses: list[TaskRef] = []  # missing pods whose deletion was not requested
         self.ended_attempts: list[TaskRef] = []  # attempts to be answered: retry or done
         self.run_owner: ObservedRunOwner | None = None
-        self.stray_run_owner: ObservedRunOwner | None = None  # under the anchor's name, and not the run's
+        self.stray_run_owner: ObservedRunOwner | None = None  # has the run owner's name, but is not the run's
         self.gone: set[tuple[object, str]] = set()  # confirmed by a live look
         self.refused: dict[TaskRef, Refused] = {}
         self.sizes: dict[str, int] = {}

@@ -1,9 +1,9 @@
-"""Step 7, shape: from the pass context to the wanted objects.
+"""Step 7, plan_writes: from the pass context to the wanted objects.
 
 Marks and finalizers, deletes, run owner and groups, owned objects, pods. Every delete is justified by the job state
 that is stored before it: the pod is settled, dropped, a stray, or of a closed run that may not keep it. It carries the
-uid and is repeated until the object is gone. A pod is created only for an attempt the job state wants, behind an open
-gate, under a free name.
+uid and is repeated until the object is gone. A pod is created only for an attempt the job state requires, behind an
+open gate, under a free name.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def _build_context(state: JobState, context: PassContext) -> BuildContext:
 
 
 def _plan_deletes(job: Job, state: JobState, context: PassContext) -> Iterator[Delete]:
-    """Bodies that have to go, gracefully; leaving ones by force when their time is up."""
+    """Pods to delete, gracefully; terminating ones by force when their time is up."""
     for pod in _pods_to_delete(job, state, context):
         if not pod.leaving:
             yield Delete(_ref(pod), pod.uid)

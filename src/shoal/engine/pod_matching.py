@@ -1,9 +1,9 @@
-"""Step 1, recognise: whose is what. The bodies of the world are put beside the tasks of the ledger.
+"""Step 1, match_pods: whose is what. The observed pods are matched to the tasks of the job state.
 
-By uid where the ledger has one, else by stamp; never by name alone. An object whose uid was not stored before a crash
-carries the stamp of the very attempt that the ledger still waits for, and is adopted: its process may have run, and
-to replace it would be a retry that no counter shows. Receipts enter uids into records, and every task climbs to the
-stage its body shows. Nothing is judged here: a body that ended or vanished is only pointed out.
+By uid where the job state has one, else by stamp; never by name alone. An object whose uid was not stored before a
+crash carries the stamp of the very attempt that the job state still waits for, and is adopted: its process may have
+run, and to replace it would be a retry that no counter shows. Write results enter uids into records, and every task
+advances to the stage its pod shows. No outcome is decided here: a pod that ended or vanished is only listed.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def _apply_task_result(task: TaskState, result: Created | Accepted, stamp: datet
 
 
 def _observe_run_owner(state: JobState, context: PassContext) -> JobState:
-    """The run follows what its anchor shows; its loss is judged later."""
+    """The run's stage follows its run owner, whose loss is handled later."""
     if context.job.policies.pod_policy.run_owner is None:
         return state
     run, found = state.run, context.observed.run_owner
@@ -112,7 +112,7 @@ def _match_by_index(state: JobState, context: PassContext) -> JobState:
     is_recorded = context.job.policies.pod_policy.memory is Memory.RECORD
     is_its_body = _is_unrecorded_pod if is_recorded else _is_stamped_pod
     known = {role.name: {task.index: task for task in role.tasks} for role in state.roles}
-    found: dict[str, list[ObservedPod]] = {}  # bodies of tasks the ledger does not list
+    found: dict[str, list[ObservedPod]] = {}  # pods of tasks the job state does not list
     for pod in context.observed.pods:
         place = (pod.role, pod.index if pod.index is not None else -1)
         context.used_names.add(place)
@@ -148,7 +148,7 @@ def _is_stamped_pod(state: JobState, task: TaskState, pod: ObservedPod) -> bool:
 
 
 def _rebuild_tasks(state: JobState, found: dict[str, list[ObservedPod]]) -> JobState:
-    """Tasks rebuilt from their bodies, where the ledger keeps none for living ones."""
+    """Tasks rebuilt from their pods, where the job state holds none for living ones."""
     names = {role.name for role in state.roles}
     roles = [*state.roles, *(RoleState(name) for name in found if name not in names)]
     entered = []
@@ -238,7 +238,7 @@ def _is_confirmed_gone(task: TaskState, role: str, context: PassContext) -> bool
 
 
 def _prune(state: JobState, context: PassContext) -> JobState:
-    """Settled subjects and handled commands leave the ledger with their objects."""
+    """Drops settled subjects and handled commands whose objects are gone."""
     if state.settled:
         tracked = context.job.policies.pod_policy.memory is Memory.FINALIZER
         present = {pod.uid for pod in context.observed.pods if pod.finalizer or not tracked}

@@ -1,7 +1,7 @@
-"""Step 3, judge: what happened. Pods that ended, left or vanished get an outcome, each exactly once.
+"""Step 3, evaluate_outcomes: what happened. Pods that ended, left or vanished get an outcome, each exactly once.
 
 Only tasks of an open run without an outcome are examined: a dropped task has its outcome already, a settled pod belongs
-to no task, and the pods of a closed run raise nothing. The end of a container is a verdict only where it is not
+to no task, and the pods of a closed run raise nothing. The end of a container is decisive only where it is not
 restarted in place. Phase Unknown is ignored.
 """
 

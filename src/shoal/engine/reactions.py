@@ -1,4 +1,4 @@
-"""Reactions: edge-triggered rules from an event to an action. The role's list is asked before the job's.
+"""Reactions: edge-triggered rules from an event to an action. The role's list is searched before the job's.
 
 A reaction consumes its event: the retry policy does not see it. Restarts of a task, a partition or a role act here;
 anything job-wide is proposed, at most one per pass, and decide.py takes it in its turn. Levels such as "the role
@@ -219,7 +219,7 @@ def _holding(job: Job, state: JobState, context: PassContext, awaited: set[Event
 
 
 def _pending(job: Job, state: JobState, context: PassContext) -> Iterator[tuple[str, Event]]:
-    """Bodies that stayed pending for the time a reaction gives them."""
+    """Pods that stayed pending for the time a reaction gives them."""
     for (role, index), pod in context.pods.items():
         if pod.phase is PodPhase.PENDING and pod.created is not None and not pod.leaving:
             if is_excused(state, role, index):
@@ -257,7 +257,7 @@ def exhausted_roles(job: Job, context: PassContext) -> list[str]:
 
 
 def container_restarts(budget: RetryBudget, context: PassContext, role: str = "") -> int:
-    """Restarts in place over the living bodies the budget speaks of."""
+    """Restarts in place, summed over the living pods that the budget covers."""
     return sum(
         pod.restarts
         for (name, _), pod in context.pods.items()
@@ -266,7 +266,7 @@ def container_restarts(budget: RetryBudget, context: PassContext, role: str = ""
 
 
 def counts(budget: RetryBudget, role: str, pod: ObservedPod) -> bool:
-    """Whether the budget speaks of this body."""
+    """Whether the budget covers this pod."""
     return pod.phase.value in budget.phases and (not budget.roles or role in budget.roles)
 
 

@@ -3,8 +3,8 @@
 The scheduler names pods by uid, because it has planned what replaces them; a repeated request, or one for a pod that is
 gone, therefore has no effect. No needed member is given back: job, group and each role keep their minima, and where not
 all that is requested can be given back, the highest indexes of the last role are first. Each member given back is
-settled in the same job state: its end is not judged, triggers no reaction and is charged to no budget. Its task waits
-and gets a new pod, which is placed when there is room again.
+settled in the same job state: its end is not evaluated, triggers no reaction and is charged to no budget. Its task
+waits and gets a new pod, which is placed when there is room again.
 """
 
 from __future__ import annotations

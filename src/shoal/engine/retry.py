@@ -63,7 +63,7 @@ class BudgetTracker:
 
 
 def _exhausted_outcome(role: Role, task: TaskState, budget: RetryBudget) -> Outcome:
-    """The end of the job with the task that asked for one more, and that task's own code."""
+    """The outcome of the job, with the task that required one more retry, and that task's own code."""
     ref = TaskRef(role.name, task.index)
     code = task.outcome.code if task.outcome is not None else 0
     return budget.outcome.blaming(Trigger(ref.role, ref.index, f"{ref} failed and no retry is left"), code)
@@ -184,7 +184,7 @@ def _due(role: Role, task: TaskState, stamp: datetime) -> datetime | None:
 
 
 def settle_bodies(state: JobState, context: PassContext, settled: dict[str, SettledReason]) -> JobState:
-    """These bodies raise nothing more and stand beside no task."""
+    """These pods raise nothing more and are matched to no task."""
     for uid, why in settled.items():
         pod = context.pods.get((why.role, why.index))
         if pod is not None and pod.uid == uid:

@@ -69,7 +69,7 @@ def _stop_role_tasks(role: RoleState, outcome: Outcome) -> RoleState:
 
 
 def pods_to_keep(job: Job, state: JobState) -> KeepPods:
-    """Which bodies a closed run keeps."""
+    """Which pods a closed run keeps."""
     teardown, run = job.policies.teardown, state.run
     if run.intent is not Intent.END and run.held:
         return job.policies.hold.keeps

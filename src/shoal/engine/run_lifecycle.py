@@ -1,6 +1,6 @@
-"""Step 5, turn: a closed run drains, is over, and then the job ends, rests, or opens the next run.
+"""Step 5, advance the run: a closed run drains, is over, and then the job ends, rests, or opens the next run.
 
-A run is over only when everything it may not keep is gone; where an anchor owns the bodies, when the anchor is gone.
+A run is over only when everything it may not keep is gone; where a run owner owns the pods, when the run owner is gone.
 The next run is built from the spec of the moment it opens. A job that is being deleted opens none.
 """
 
@@ -71,7 +71,7 @@ def is_drained(job: Job, state: JobState, context: PassContext) -> bool:
         return False
     remaining = [pod for pod in _all_pods(context) if must_delete(job, state, pod)]
     if job.policies.pod_policy.memory is Memory.FINALIZER:
-        # Who was let go of has no seat any more and may still be here.
+        # A released pod is matched to no task and may still exist.
         remaining += [pod for pod in context.observed.pods if pod.owned and pod.leaving and not pod.is_finished]
     if run.intent is Intent.RESTART and job.policies.teardown.restart_drained is Drained.ENOUGH:
         need = job.minimum if job.minimum is not None else context.total
@@ -212,7 +212,7 @@ def _new_run(job: Job, context: PassContext, number: int) -> Run:
 
 
 def _clock_from(job: Job, context: PassContext) -> datetime | None:
-    """Only kept where a deadline may ask for it."""
+    """Only kept where a deadline may require it."""
     return context.stamp if job.policies.clock.deadline_from is DeadlineBase.STARTED and _has_clock(job) else None
 
 
@@ -221,7 +221,7 @@ def _has_clock(job: Job) -> bool:
 
 
 def _start_clock(job: Job, state: JobState, context: PassContext) -> JobState:
-    """The clock that runs from the moment all bodies of the run exist."""
+    """The clock that runs from the moment all pods of the run exist."""
     if state.stamps.clock_from is not None or job.policies.clock.deadline_from is not DeadlineBase.CLOCK:
         return state
     living = [task for role in state.roles for task in role.tasks if not task.is_done]

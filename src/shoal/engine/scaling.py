@@ -1,9 +1,9 @@
-"""Step 2, resize: who should be there. Sizes come from the spec, victims from the shrink policy.
+"""Step 2, resize: which tasks should exist. Sizes come from the spec, victims from the shrink policy.
 
 Works on an open run only: a closed one keeps its tasks, and the next run is built from the spec of its own moment.
-A dropped task stops counting at once. Where the ledger is the record (DropMark.LEDGER) it lives on until its body is
+A dropped task stops counting at once. Where the job state is the record (DropMark.LEDGER) it is kept until its pod is
 gone and is then removed, or replaced by a new instance if its index is wanted again; elsewhere it is forgotten at
-once and its body is settled. Kept tasks are not touched.
+once and its pod is settled. Kept tasks are not touched.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def new_roles(job: Job, context: PassContext) -> tuple[RoleState, ...]:
 
 
 def _copy_force_times(state: JobState, context: PassContext) -> JobState:
-    """The spec's patience with leaving bodies, kept so that it outlives the role in the spec."""
+    """The time limits of the spec for terminating pods, kept so that they outlive the role in the spec."""
     roles, changed = [], False
     for role in state.roles:
         spec = context.roles.get(role.name)
@@ -256,7 +256,7 @@ def _dropped(task: TaskState, context: PassContext) -> TaskState:
 
 
 def _settle(state: JobState, settled: dict[str, SettledReason], context: PassContext) -> JobState:
-    """Bodies of dropped tasks raise nothing from here on."""
+    """Pods of dropped tasks raise nothing from here on."""
     if not settled:
         return state
     for uid, why in settled.items():

@@ -141,7 +141,7 @@ class Run(msgspec.Struct, frozen=True, gc=False, rename={"run_owner": "anchor"})
     started: datetime | None = None
     ran: datetime | None = None
     completed: datetime | None = None
-    run_owner: str | None = None  # uid of the object that owns the bodies
+    run_owner: str | None = None  # uid of the object that owns the pods
     intent: Intent | None = None
     outcome: Outcome | None = None
     delay_seconds: int | None = None  # over, and the next run is decided: it opens this long after `since`
@@ -192,11 +192,11 @@ class DelayedAction(msgspec.Struct, frozen=True, gc=False):
 
 
 class Round(msgspec.Struct, frozen=True, gc=False):
-    """The published group: rises when its members change or a new round is asked for."""
+    """The published group: rises when its members change or a new round is requested."""
 
     number: int = 0
     members: tuple[tuple[str, int, str], ...] = ()  # role, index, uid of the body in rank order
-    asked: str = ""  # the last signal that asked for a round
+    asked: str = ""  # the last signal that requested a round
 
 
 class Stamps(msgspec.Struct, frozen=True, gc=False):
@@ -204,7 +204,7 @@ class Stamps(msgspec.Struct, frozen=True, gc=False):
 
     started: datetime | None = None
     ran: datetime | None = None
-    clock_from: datetime | None = None  # all bodies of the run were created
+    clock_from: datetime | None = None  # all pods of the run were created
     held: datetime | None = None  # last held since; set means it has been held at least once
     ended: datetime | None = None
 
@@ -277,7 +277,7 @@ class JobState(msgspec.Struct, frozen=True, gc=False):
         run = self.run
         if run.intent is not None and run.intent >= intent:
             return self
-        # A run that never got its anchor, or rests drained, keeps its stage and only gets the reason.
+        # A run without a run owner yet, or one that rests drained, keeps its stage and only gets the reason.
         stage = Stage.CLOSING if Stage.PREPARING <= run.stage <= Stage.RUNNING else run.stage
         closed = replace(run, intent=intent, outcome=outcome or run.outcome, delay_seconds=None)
         return replace(self, run=closed.at(stage, now), due=_NOTHING if self.due else self.due)
@@ -326,7 +326,7 @@ def parse_ranges(text: str, *, most: int) -> tuple[int, ...]:
 
 
 def compact_state(state: JobState, memory: Memory) -> JobState:
-    """What a ledger of that memory keeps: everything for RECORD, else only tasks with something to say."""
+    """The job state kept under that memory: everything for RECORD, else only tasks with notable state."""
     if memory is Memory.RECORD:
         return state
     roles = tuple(

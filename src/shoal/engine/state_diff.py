@@ -16,8 +16,8 @@ from shoal.engine.state import JobState, RoleState, TaskState
 class StateChange(IntEnum):
     """What a job state contains that an older one did not, by how much depends on it."""
 
-    FACTS = 0  # stages, their times and mirrored addresses: a look at the bodies finds them again
-    CREATIONS = 1  # also uids of a new anchor and new bodies: after a crash these are adopted by their stamps
+    FACTS = 0  # stages, their times and mirrored addresses: restored by observing the pods
+    CREATIONS = 1  # also uids of a new run owner and new pods: after a crash these are adopted by their stamps
     DECISIONS = 2  # an outcome, a charge, a drop, an intent
 
 

@@ -134,7 +134,7 @@ class Event(msgspec.Struct, frozen=True, gc=False):
 
 
 class Action(Enum):
-    """What a reaction or a command may ask for."""
+    """What a reaction or a command may request."""
 
     RESTART_TASK = "restart task"
     RESTART_PARTITION = "restart partition"

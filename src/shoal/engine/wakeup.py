@@ -74,7 +74,7 @@ def _of_tasks(job: Job, state: JobState) -> Iterator[datetime]:
 
 
 def _of_pending(job: Job, state: JobState, context: PassContext) -> Iterator[datetime]:
-    """Bodies a reaction gives a certain time to stop being pending."""
+    """When the time ends that a reaction gives pods to stop being pending."""
     reactions = {role.name: [*role.reactions, *job.policies.reactions] for role in job.roles}
     if not any(_has_delay(reaction) for several in reactions.values() for reaction in several):
         return

@@ -20,10 +20,10 @@ from shoal.engine.types import BudgetCharge, Notice, Notification, TaskRef
 
 
 class BuildContext(msgspec.Struct, frozen=True, gc=False):
-    """What is true for everything dressed in one pass. The same object is shared by all writes of a step."""
+    """The values shared by everything built in one pass. The same object is shared by all writes of a step."""
 
     run: int = 0
-    run_owner: str = ""  # uid of the run's anchor
+    run_owner: str = ""  # uid of the run owner
     sizes: Mapping[str, int] = {}
     charged: int = 0  # the job's own charges so far
     resumed: bool = False  # the job has been held before
@@ -32,7 +32,7 @@ class BuildContext(msgspec.Struct, frozen=True, gc=False):
 
 
 class Create(msgspec.Struct, frozen=True, gc=False):
-    """Make the body of a task, or the anchor. Answered by Created or Refused."""
+    """Create the pod of a task, or the run owner. The result is Created or Refused."""
 
     target: Target
     build_context: BuildContext
@@ -44,7 +44,7 @@ class Create(msgspec.Struct, frozen=True, gc=False):
 
 
 class Apply(msgspec.Struct, frozen=True, gc=False):
-    """Bring a group or companion to its setting; the object carries the digest afterwards."""
+    """Bring a group or owned object to its setting; the object carries the digest afterwards."""
 
     target: Target
     build_context: BuildContext
@@ -54,7 +54,7 @@ class Apply(msgspec.Struct, frozen=True, gc=False):
 class Delete(msgspec.Struct, frozen=True, gc=False):
     """Delete exactly that uid ('' with `confirm`: whatever of ours is found under the name).
 
-    `confirm` asks for a live look that it is gone, answered by Gone; otherwise the answer is Accepted.
+    `confirm` requires a live read that it is gone, with the result Gone; otherwise the result is Accepted.
     """
 
     target: Target
@@ -102,12 +102,12 @@ class Step(msgspec.Struct, frozen=True, gc=False):
     """What one pass decided.
 
     Execute in this order: emit `notices`; store `state` in one conditional write if it differs from the one passed in;
-    execute `writes`, collecting receipts; publish status and `sentences`. With receipts, or if `requeue`, run another
-    pass at once; else when something changes, or at `wake_at`. A rejected create is requested again by the pass after a
-    back-off.
+    execute `writes`, collecting their results; publish status and `notifications`. With results, or if `requeue`, run
+    another pass at once; else when something changes, or at `wake_at`. A rejected create is requested again by the pass
+    after a back-off.
 
     `state_change` rates what would be lost with the new job state. Facts may wait for the next job state, at the price
-    of a status that is a stage behind; births may wait a moment, if their receipts are given again until they are
+    of a status that is a stage behind; creations may wait a moment, if their results are passed in again until they are
     stored.
     """
 

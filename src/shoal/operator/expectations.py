@@ -2,7 +2,7 @@
 
 Informers show a write some time after its response, and may show its watch event before. client-go's controllers skip
 a sync until their expectations are satisfied. The reconciler does not: it passes the responses to the engine together
-with the observed objects, so that a pass knows of a pod that no informer has shown. A response is kept until a pass has
+with the observed objects, so that a pass includes a pod that no informer has shown. A response is kept until a pass has
 processed it, and that of a create until a stored job state includes it.
 
 Nothing here does I/O, and everything may be lost: after a restart the stored job state and the uids are enough.
@@ -41,7 +41,7 @@ class Expectations:
         self._results: tuple[WriteResult, ...] = ()  # responses to the last writes, until a pass has processed them
         self._creations: tuple[Created, ...] = ()  # processed, and not included in a stored job state yet
         self._deletions: frozenset[str] = frozenset()  # uids of pods that informers have dropped since the last pass
-        self._processed_deletions: frozenset[str] = frozenset()  # those the current pass knows; more may arrive
+        self._processed_deletions: frozenset[str] = frozenset()  # those the current pass has; more may arrive
         self._requested_names: dict[Target, str] = {}  # names of creates without a response
         self._own_version = ""  # the version that the last write of the job itself made
         self._is_write_pending = False  # a write of the job itself has no response yet
@@ -79,7 +79,7 @@ class Expectations:
     # Passes
 
     def begin_pass(self, state: JobState) -> tuple[WriteResult, ...]:
-        """What a pass from `state` has to know besides the observed objects."""
+        """What a pass from `state` requires besides the observed objects."""
         self._processed_deletions = self._deletions
         return self._creations + self._results + self._unseen_pods(state)
 

@@ -50,7 +50,7 @@ class ChosenBackend:
 
 
 async def choose(cluster: DiscoveryCluster, choice: str = AUTO, *, scheduler: str = "") -> ChosenBackend:
-    """What was asked for, or what is there. Raises Unserved where what was asked for is not there."""
+    """The requested backend, or else the one that is served. Raises Unserved where the requested one is not served."""
     if choice != AUTO:
         return await _requested(cluster, choice, scheduler)
     found = {name: served for name in _APIS if (served := await _served(cluster, name))}

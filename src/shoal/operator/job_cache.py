@@ -74,7 +74,7 @@ def _backoff_key(create: Create) -> tuple[Target | str, ...]:
 
 @dataclass(slots=True)
 class StoredState:
-    """The stored job state, as far as this process knows it."""
+    """The job state last stored, as far as this process has observed it."""
 
     state: JobState  # the last one known to be stored
     is_unknown: bool = False  # a write has no response, or failed: the job is read again before the next pass

@@ -43,7 +43,7 @@ def log_snapshot(snapshot: Snapshot) -> None:
 
 
 def withheld_messages(results: WriteResults) -> Iterator[Notification]:
-    """Why bodies were not even asked for."""
+    """Why pods were not even requested."""
     for role, first in {**results.barred, **results.quota_exceeded}.items():
         indexes = [ref.index for ref in results.withheld if ref.role == role]
         if indexes:
@@ -52,7 +52,7 @@ def withheld_messages(results: WriteResults) -> Iterator[Notification]:
 
 
 class EventEmitter:
-    """Speaks to the cluster in its own time."""
+    """Emits Events to the cluster in its own time."""
 
     def __init__(self, recorder: EventRecorder, metrics: Metrics) -> None:
         self._recorder = recorder

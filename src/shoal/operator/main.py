@@ -1,4 +1,4 @@
-"""What `shoal operator` is asked to do, and the process that does it: connecting, serving pages, stopping cleanly."""
+"""The options of `shoal operator`, and its process: connecting, serving pages, stopping cleanly."""
 
 from __future__ import annotations
 

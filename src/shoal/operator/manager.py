@@ -1,7 +1,7 @@
-"""The operator as a program on somebody's cluster: which jobs it serves, and its loops under a Lease.
+"""The operator as a program on any cluster: which jobs it serves, and its loops under a Lease.
 
-`Operator.run` is the story: look at the cluster, make sure of the kinds and of the rights, then lead whatever shards
-are free. Every write of the loops passes a fence that asks whether this process still leads.
+`Operator.prepare` checks the cluster, its kinds and the rights; `Operator.run` then leads whatever shards are free.
+Every write of the loops passes a fence that checks whether this process still leads.
 """
 
 from __future__ import annotations

@@ -83,7 +83,7 @@ class OwnedInformer:
         return key.name if key is not None else None
 
     def mark_deleting(self, uid: str) -> None:
-        """The cluster took its deletion: until the copy shows what became of it, there is nothing to ask for again."""
+        """The API server accepted its deletion: until the copy shows the result, there is nothing to request again."""
         if (key := self._by_uid.get(uid)) is not None:
             self.reflector.objects[key][_DELETING] = True
 

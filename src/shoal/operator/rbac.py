@@ -58,7 +58,7 @@ def _dialect_rights(dialect: Dialect) -> list[Permission]:
 
 
 def _owned_object_rights(dialect: Dialect) -> list[Permission]:
-    """Groups, companions and orders, where a language has them, and a ledger that is an annotation of the job."""
+    """Groups, owned objects and commands, where a dialect has them, and a job state in an annotation of the job."""
     rights: list[Permission] = []
     owned, gangs = dialect.capability(OwnedObjects), dialect.capability(Gangs)
     if dialect.state_in_annotation:
@@ -86,7 +86,7 @@ def _on_groups(gangs: Gangs) -> list[Permission]:
 
 
 def placing_rights(dialects: Iterable[Dialect]) -> list[Permission]:
-    """In the cluster: to see what the scheduler of gangs speaks of. Its objects have no namespace."""
+    """In the cluster: to read what the gang scheduler refers to. Its objects have no namespace."""
     found = [gangs.cluster_lookups for dialect in dialects if (gangs := dialect.capability(Gangs)) is not None]
     kinds = dict.fromkeys(kind for lookups in found if lookups is not None for kind in lookups.kinds)
     return [

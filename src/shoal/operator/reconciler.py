@@ -66,7 +66,7 @@ log = Logger(__name__)
 
 ON_JOB_END = "OnJobEnd"  # the trigger of the snapshot of a job that has ended
 
-# What is no decision (that a body was made, where it runs, that it runs) may wait this long for company in the ledger.
+# Status-only changes (pod created, scheduled, running) are coalesced for up to this long before the state is stored.
 STATUS_COALESCE = timedelta(milliseconds=300)
 # While tasks of the job are starting there is more to come: then it may be as many times the time of gathering.
 STARTING_COALESCE_FACTOR = 10
@@ -410,9 +410,9 @@ class JobReconciler:
         )
 
     async def _confirm_run_owner(self, entry: JobCacheEntry, observed: Observed) -> Observed:
-        """Bodies that leave may do so because their anchor does, and its copy may be late: then a live look decides.
+        """Pods may be terminating because their run owner is, and its copy may be late: then a live read decides.
 
-        The end of the whole must not depend on which of two watches is faster.
+        The end of the run must not depend on which of two watches is faster.
         """
         run_owner = observed.run_owner
         if self._run_owner is None or run_owner is None or run_owner.leaving or not run_owner.owned:

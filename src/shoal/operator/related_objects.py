@@ -185,7 +185,7 @@ class CountedRequest(Protocol):
 
 
 class OwnedWriter:
-    """Brings groups and companions to what the engine asks for."""
+    """Brings groups and owned objects to the state the engine requests."""
 
     def __init__(self, cluster: Cluster, dialect: Dialect, copies: OwnedInformers, counted: CountedRequest) -> None:
         self._cluster = cluster
@@ -236,7 +236,7 @@ class OwnedWriter:
         return None
 
     async def _complete(self, gangs: Gangs, made: Obj, others: list[Obj]) -> None:
-        """What a new group has to know of others."""
+        """Completes a new group with what it requires of other objects."""
         gangs.replace_group(made, others)
         if gangs.cluster_lookups is not None:
             gangs.cluster_lookups.complete(made, await self._cluster_objects(gangs.cluster_lookups.references(made)))
@@ -285,7 +285,7 @@ class OwnedWriter:
         return {place: await self._cluster.get(*place) for place in places}
 
     def failure_message(self, manifest: Obj, target: Target, failure: Exception) -> Notification:
-        """Why a group or companion cannot be had, for people."""
+        """Why a group or owned object is unavailable, for users."""
         owned = self._owned
         assert owned is not None
         kind, name = owned.locate_object(manifest, target)

@@ -53,7 +53,7 @@ _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 def handlers(dialects: Iterable[Dialect], cluster: Cluster | None = None) -> dict[str, Handler]:
-    """By path, for POSTs of AdmissionReviews. What new objects are checked against is asked of `cluster`."""
+    """By path, for POSTs of AdmissionReviews. `cluster` is queried for what new objects are checked against."""
     spoken, places = list(dialects), ReviewLimits()
     return {
         "/validate": _handler(validating_kinds(spoken), cluster, places),

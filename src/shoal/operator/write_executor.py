@@ -76,7 +76,7 @@ QUOTA = "exceeded quota"  # text in the error of the quota admission
 
 
 class UnsupportedWrite(Exception):
-    """The engine asks for something this job language has no form for: a mistake of ours."""
+    """The engine requests something this dialect has no form for: a bug of Shoal."""
 
 
 class DeletionPending(OutcomeUnknown):
@@ -101,7 +101,7 @@ class WriteResults:
     made: list[Create] = field(default_factory=list)
     quota_exceeded: dict[str, Refused] = field(default_factory=dict)  # roles with an exhausted quota
     barred: dict[str, Refused] = field(default_factory=dict)  # roles whose pods are forbidden
-    withheld: list[TaskRef] = field(default_factory=list)  # not asked for: they would be refused like another
+    withheld: list[TaskRef] = field(default_factory=list)  # not requested: they would be refused like another
     name_conflicts: list[Key] = field(default_factory=list)  # pod names that another owner's pods have
     failure_messages: list[Notification] = field(default_factory=list)  # what users should see
     pod_fitter: Callable[[Obj, str], None] | None = None  # a body of a role to what its group was granted
@@ -157,7 +157,7 @@ class WriteExecutor:
         return results
 
     async def _is_fitted(self, manifest: Obj, creates: Sequence[Write], results: WriteResults) -> bool:
-        """Whether it is known what bodies have to be fitted to; else each is refused, and asked for again."""
+        """Whether it could be read what pods have to be fitted to; else each create is refused, and requested again."""
         if self._gangs is None or self._gangs.cluster_lookups is None:
             return True
         asked = [write for write in creates if isinstance(write, Create)]
@@ -372,7 +372,7 @@ class WriteExecutor:
                 if refused.code not in (404, 409):
                     raise
 
-    # Groups, companions and marks
+    # Groups, owned objects and marks
 
     async def acknowledge_pods(self, manifest: Obj, results: WriteResults, *, are_up: bool, now: str) -> None:
         """After everything else: report to the gang schedulers."""

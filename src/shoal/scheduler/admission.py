@@ -168,7 +168,7 @@ def pod_errors(new: Obj, old: Obj | None) -> list[Cause]:
 
 
 def _type_errors(kind: Kind, obj: Obj) -> list[Cause]:
-    """What is of a type its place does not have: no rule can be asked of it, and the schema names only the type."""
+    """Values of a type their place does not have: no rule applies to them, and the schema names only the type."""
     spec = schema_of(kind).fields["spec"]
     found = list(find_mismatches(spec, obj.get("spec"), ("spec",)))
     if not found and kind == POD_GROUP:
@@ -177,7 +177,7 @@ def _type_errors(kind: Kind, obj: Obj) -> list[Cause]:
 
 
 def _odd_subgroups(policies: list[Obj | None]) -> Iterator[SchemaMismatch]:
-    """Of selectors the definition knows no more than that they are objects; and nothing is neither group nor label."""
+    """Selectors are only defined as objects; and null is neither a group nor a label."""
     for place, policy in enumerate(policies):
         at: Steps = ("spec", "subGroupPolicy", place)
         if policy is None:

@@ -37,7 +37,7 @@ from shoal.scheduler.volume_binding import GangBinding, VolumeBinder
 log = Logger(__name__)
 
 PAUSE_SECONDS = 1.0
-# after that a pod whose budget kept it may be asked for again, even if no budget has changed
+# after that eviction of a pod that its budget kept may be retried, even if no budget has changed
 BUDGET_RETRY_SECONDS = 60.0
 BUDGET_REFUSALS = (429, 500)  # what a budget answers, or two of them together, or a server that is in trouble
 NOT_FOUND_OR_CONFLICT = (404, 409)  # or placed elsewhere: a watch event follows

@@ -75,7 +75,7 @@ class Dispatcher:
             while line:
                 await self._send(line.popleft())
         finally:
-            # Here and not when the task has ended: who is asked in between would count on a worker that has gone home.
+            # Here and not when the task has ended: a request in between would count on a worker that has stopped.
             dispatcher.discard(cast("asyncio.Task[None]", asyncio.current_task()))
 
     async def _send(self, request: Request) -> None:
@@ -86,7 +86,7 @@ class Dispatcher:
             log.exception("request broke")
 
     async def close(self) -> None:
-        """Stop without finishing: what was not sent, or is asked from now on, is found again by the next life."""
+        """Stop without finishing: requests not sent, or submitted from now on, are found again by the next process."""
         self._closed = True
         self._urgent.clear()
         self._low_priority.clear()

@@ -78,7 +78,7 @@ class CacheUpdater:
         self._selects_namespaces: set[Key] = set()  # pods with a rule about namespaces with certain labels
         self._binding: dict[Key, Assumed] = {}
         self._starting = GangTracker(view, on_started)
-        self._leaving: dict[Key, str] = {}  # uids of pods that are being evicted, or asked to go
+        self._leaving: dict[Key, str] = {}  # uids of pods that are being evicted, or reclaimed
         self._kept: dict[Key, str] = {}  # of pods that the server would not let go
 
     @property
@@ -432,7 +432,7 @@ class CacheUpdater:
                 self.view.budgets.exhaust(known)
 
     def budget_released(self, key: Key, uid: str, seen: Obj | None) -> None:
-        """It may be asked for once more."""
+        """Its eviction may be requested again."""
         if self._kept.get(key) == uid:
             del self._kept[key]
             self._cancel_eviction(key, seen)

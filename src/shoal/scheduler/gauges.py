@@ -68,7 +68,7 @@ class SchedulerGauges:
             return None
         return gang.group.queue if gang.ready < gang.group.min_member else None
 
-    # When it is asked for
+    # On collection
 
     def collect(self) -> Iterator[Metric]:
         now, waiting, broken = self._now(), self._durations.waiting, self._durations.broken

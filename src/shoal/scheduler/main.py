@@ -1,4 +1,4 @@
-"""What `shoal scheduler` is asked to do, and the process that does it; the rest is shared with `shoal operator`."""
+"""Entry point of `shoal scheduler`: its options and its process; the rest is shared with `shoal operator`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The scheduler as a program on somebody's cluster: what it answers for there, and its loop under a Lease.
+"""The scheduler as a process on a Kubernetes cluster: which pods it serves there, and its loop under a Lease.
 
-Pods ask for it with `schedulerName: shoal`. Where Volcano's own scheduler is not installed it can answer for `volcano`
-too, so that manifests need not change; where it is, groups belong to Volcano unless a pod of ours names them.
+Pods select it with `schedulerName: shoal`. Where Volcano's own scheduler is not installed it can serve `volcano` too,
+so that manifests need not change; where it is, groups belong to Volcano unless a pod of ours names them.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ QUIET_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class SchedulerOptions:
-    """What the scheduler is asked to answer for."""
+    """What the scheduler is configured to serve."""
 
     name: str = "shoal-scheduler"  # of its Lease
     schedulers: tuple[str, ...] = ("shoal",)

@@ -22,7 +22,7 @@ CATALOG = Catalog(
         "Evicted": "evicted: {cause}",
         "Undone": "undone: {count} of its pods stayed without a place for too long after the others were bound",
         "Shrink": "shrunk by {count}: {cause}",
-        # why it gives way
+        # why it is chosen
         "GivesWay": "{group} gives way, {cause}",
         "Eviction.Preempt": "lower priority than {group} in queue {queue}",
         "Eviction.Reclaim": "its queue holds more than it deserves, and room is needed for {group} in queue {queue}",

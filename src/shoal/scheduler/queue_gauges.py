@@ -123,7 +123,7 @@ def _gangs(view: ClusterView, queue: str) -> Iterator[Gang]:
 
 
 def _admitted_demand(view: ClusterView, shares: FairShares) -> dict[str, Counter[str]]:
-    """What groups that were let in will ask for beyond what they hold, in their queue and those above it."""
+    """What admitted groups will request beyond what they hold, in their queue and those above it."""
     found: dict[str, Counter[str]] = {name: Counter() for name in shares.standings}
     for gang in view.unsettled.values():
         group = gang.group

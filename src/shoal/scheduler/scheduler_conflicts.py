@@ -31,7 +31,7 @@ PAUSE_SECONDS = 2.0  # after a request that failed
 
 @dataclass(frozen=True, slots=True)
 class PodScope:
-    """For pods that ask for one of these schedulers, in one namespace or, where that is None, in all."""
+    """Pods that name one of these schedulers, in one namespace or, where that is None, in all."""
 
     schedulers: frozenset[str]
     namespace: str | None = None
@@ -66,7 +66,7 @@ class ConflictDetector:
     def __init__(
         self, cluster: Cluster, lease: Key, claim: PodScope, *, clock: Clock, seconds: Callable[[], float] = boottime
     ) -> None:
-        """`lease` is the one that is held while this is asked."""
+        """`lease` is the one held while this runs."""
         self.waits_for = ""  # as text; '': none
         self._cluster = cluster
         self._lease = lease
@@ -145,7 +145,7 @@ class ConflictDetector:
             log.warning("waits", lease=str(self._lease), why=words)
         self.waits_for = words
 
-    # What is asked of the cluster
+    # Requests to the cluster
 
     async def _publish(self, claim: str | None) -> None:
         patch = {"metadata": {"annotations": {ANSWERS_FOR: claim}}}

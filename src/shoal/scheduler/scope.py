@@ -12,9 +12,9 @@ from shoal.scheduler.api.pod_groups import POD_GROUP, QUEUE
 
 @dataclass(frozen=True, slots=True)
 class SchedulerScope:
-    schedulers: frozenset[str] | None = None  # names that pods ask for; None: whatever they ask for
+    schedulers: frozenset[str] | None = None  # names that pods select; None: whatever they select
     namespace: str | None = None  # of pods and groups; None: all
-    gangs: bool = True  # whether the cluster knows PodGroups and Queues
+    gangs: bool = True  # whether the cluster has PodGroups and Queues
     hypernodes: bool = False  # and HyperNodes
     implicit_groups: bool = False  # whether pods of Volcano's scheduler that name no group get one
     all_groups: bool = True  # or only those that a pod of ours names: another scheduler admits the others

@@ -31,11 +31,11 @@ from shoal.scheduler.planner.plan_types import Evict, ShrinkRequest
 from shoal.scheduler.scope import SchedulerScope
 from shoal.scheduler.timers import Timers
 
-COALESCE_SECONDS = 1.0  # how long a pod that went may stay on the note; it is asked for by uid, so it does no harm
+COALESCE_SECONDS = 1.0  # how long a pod that is gone may stay on the note; it is named by uid, so it does no harm
 
 
 class RequestedPod(NamedTuple):
-    """A pod that a job is asked for."""
+    """A pod requested back from a job."""
 
     eviction: Evict  # what happens to it without an answer
     cause: Message
@@ -54,7 +54,7 @@ class ShrinkRequester:
         clock: Clock,
         insist: Callable[[Evict], None],
     ) -> None:
-        """`insist`: the pod was asked for in vain."""
+        """`insist`: the job did not give the pod back."""
         self._cluster = cluster
         self._feed = cache_updater
         self._crew = dispatcher
@@ -109,7 +109,7 @@ class ShrinkRequester:
         self._notes.add_after_delay(group)
 
     def group_changed(self, change: Change) -> None:
-        """One with a note that we know nothing of."""
+        """Queue a group with an unrecorded note."""
         if change.new is not None and change.key not in self._noted and RECLAIM in annotations_of(change.new):
             self._notes.add(change.key)
 

@@ -47,7 +47,7 @@ class VolumeChoice:
 
 
 class VolumeClaims:
-    """Knows claims, volumes and classes by watches, and which waiting pods ask for which claims."""
+    """Tracks claims, volumes and classes by watches, and which waiting pods use which claims."""
 
     def __init__(self, has_node: Callable[[str], bool]) -> None:
         self._has_node = has_node
@@ -92,7 +92,7 @@ class VolumeClaims:
         return bool(self._stale or (self._stale_classes and self._pods))
 
     def take_stale(self) -> list[Key]:
-        """The pods that something may have changed for since this was asked last."""
+        """The pods for which something may have changed since the last call."""
         if self._stale_classes:
             for claim, pods in self._pods.items():
                 if not self._volume_of(claim) and class_of(self._claims.get(claim, {})) in self._stale_classes:

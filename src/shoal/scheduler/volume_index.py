@@ -48,7 +48,7 @@ class ClassVolumes:
     """The free volumes of one class."""
 
     volumes: dict[str, Obj] = field(default_factory=dict)
-    serving: dict[Any, list[Obj]] = field(default_factory=dict)  # smallest first, by what is asked
+    serving: dict[Any, list[Obj]] = field(default_factory=dict)  # smallest first, by request
     reaching: dict[Any, Reachability] = field(default_factory=dict)  # by the same
 
     def changed(self) -> None:

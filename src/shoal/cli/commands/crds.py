@@ -1,4 +1,4 @@
-"""`shoal crds`: the definitions of the job languages, for a cluster that does not know them yet."""
+"""`shoal crds`: the definitions of the job languages, for a cluster that does not have them yet."""
 
 from __future__ import annotations
 

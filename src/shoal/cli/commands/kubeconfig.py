@@ -1,4 +1,4 @@
-"""`shoal kubeconfig`: the file kubectl and every Kubernetes client want."""
+"""`shoal kubeconfig`: the file that kubectl and every Kubernetes client require."""
 
 from __future__ import annotations
 

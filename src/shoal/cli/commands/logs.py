@@ -213,7 +213,7 @@ def _check_tasks(job: FoundJob, tasks: tuple[str, ...], *, is_followed: bool) ->
 
 
 def _tasks(job: FoundJob) -> list[str]:
-    """Those that are there, and those that the manifest asks for."""
+    """The tasks that exist, and those that the manifest requests."""
     from shoal.cli.job_table import tasks_of
 
     manifest_roles = job.job.roles if job.job is not None else ()

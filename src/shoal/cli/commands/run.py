@@ -131,7 +131,7 @@ def command(
 
 
 def _treat_as_interrupts() -> None:
-    """SIGTERM and SIGHUP too: whatever asks for the end before the job is there or after it, all is put away."""
+    """Handle SIGTERM and SIGHUP as SIGINT: before the job exists or after it, everything is cleaned up."""
     handler = signal.getsignal(signal.SIGINT)
     for number in termination_signals():
         signal.signal(number, handler if callable(handler) else signal.default_int_handler)
@@ -181,7 +181,7 @@ class Output:
             shown.note(f"Logs and results of {job.name} are kept in {folder}.")
 
     async def collect(self, cluster: Cluster, jobs: Sequence[FoundJob]) -> None:
-        """Take the jobs as they ended, and their stories while there is a cluster that knows them."""
+        """Store the jobs as they ended, and their descriptions while a cluster that holds them still exists."""
         from shoal.cli.commands.describe import load_context
         from shoal.cli.describe_page import describe_job
 
@@ -360,7 +360,7 @@ class UnschedulableJobs:
         return uid_of(job.manifest) in self.stopping
 
     def fit(self, job: FoundJob, which: str, fit: FitResult | None) -> None:
-        """How a pod or group of the job fits; None when it wants no place any more."""
+        """Store how a pod or group of the job fits; None when it needs no place any more."""
         fits = self._fits.setdefault(uid_of(job.manifest), {})
         if fit is None:
             fits.pop(which, None)

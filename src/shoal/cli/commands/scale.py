@@ -1,4 +1,4 @@
-"""`shoal scale`: more or fewer tasks, in the one patch the job's language wants."""
+"""`shoal scale`: more or fewer tasks, in the one patch the job's language requires."""
 
 from __future__ import annotations
 

@@ -205,7 +205,7 @@ def _run_foreground(data: DataFolder, config: ClusterConfig, ready_fd: int | Non
 
 
 def _print_running(data: DataFolder, running: ClusterInfo) -> None:
-    """The second `shoal up` has what it wants. Options for another cluster than the one that runs are not applied."""
+    """The cluster is up already, so `shoal up` only prints it. Options that would change it are not applied."""
     click.echo(f"The cluster in {data.path} is up already at {running.url} (pid {running.pid})")
     click.echo(f"  export KUBECONFIG={shlex.quote(str(data.kubeconfig))}")
     click.echo(f"Stop it with `{data.command('down')}`.")

@@ -73,7 +73,7 @@ async def wait_for_goal(cluster: Cluster, job: FoundJob, goal: str) -> FoundJob 
 
 
 def is_aborted(found: FoundJob) -> bool:
-    """Held with a verdict, and at rest; a job whose file asks for a pause has no verdict, and is waited for."""
+    """Held with a verdict, and at rest; a job whose file requests a pause has no verdict, and is waited for."""
     from shoal.engine import Stage
 
     state = found.state

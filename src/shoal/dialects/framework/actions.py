@@ -111,7 +111,7 @@ def start_patch(manifest: Obj) -> list[Obj]:
 
 
 def warn(manifest: Obj, old: Obj | None = None) -> list[str]:
-    """What is accepted and probably not meant. Knows nothing of a manifest that `admit` refuses, and bears with it."""
+    """What is accepted and probably not meant. Tolerates a manifest that `admit` refuses."""
     found = [] if old is not None else list(_waits(manifest))
     for index, task in tasks_of(manifest):
         pod, path = task.get("pod"), f"spec.taskRoles[{index}].task.pod"

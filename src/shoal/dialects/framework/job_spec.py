@@ -116,7 +116,7 @@ _ALL_DONE = CompletionRule(
 
 
 def read(manifest: Obj, settings: FrameworkSettings) -> Job:
-    """The job a Framework asks for. Raises ManifestInvalid where `admit` would have refused it."""
+    """The job a Framework describes. Raises ManifestInvalid where `admit` would have refused it."""
     understood = _parse_spec(manifest, settings)
     return Job(
         uid=uid_of(manifest),

@@ -190,7 +190,7 @@ def observe_pod(pod: Obj, manifest: Obj) -> ObservedPod | None:
 
 
 def run_owner(found: Obj, manifest: Obj) -> ObservedRunOwner:
-    """The ConfigMap found under the anchor's name."""
+    """The ConfigMap found under the run owner's name."""
     stamp = annotations_of(found).get(names.FRAMEWORK_ATTEMPT_ID)
     run = _number(stamp) if stamp is not None else None
     return ObservedRunOwner(

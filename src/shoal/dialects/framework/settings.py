@@ -99,7 +99,7 @@ class FrameworkSettings(StrictModel):
 
 
 def settings(written: Mapping[str, Any] | None = None, *, relaxed: bool = False) -> FrameworkSettings:
-    """The settings a configuration file asks for; `relaxed` allows the short time-outs of tests."""
+    """The settings a configuration file specifies; `relaxed` allows the short time-outs of tests."""
     found = dict(written or {})
     try:
         read = FrameworkSettings.model_validate(found, context={"relaxed": relaxed})
@@ -123,7 +123,7 @@ def idle_settings(read: FrameworkSettings) -> dict[str, str]:
 
 
 def _across(found: dict[str, Any]) -> list[Cause]:
-    """What no single entry can know: the same code twice."""
+    """Mistakes that no single entry shows: the same code twice."""
     table = found.get("podFailureSpec")
     entries = table if isinstance(table, list) else []
     codes = [entry.get("code") if isinstance(entry, dict) else None for entry in entries]

@@ -52,7 +52,7 @@ _STAGES = {state: stage for stage, state in _STATES.items()}
 
 
 def record(job: Job, state: JobState, settings: FrameworkSettings) -> StatePatch:
-    """How this ledger is stored. The whole status is replaced, so that nulls stay."""
+    """How this job state is stored. The whole status is replaced, so that nulls stay."""
     compresses = settings.large_framework_compression
     status = packed(status_of(job.name, state), from_bytes=LARGE_BYTES if compresses else TOO_LARGE_BYTES)
     return StatePatch(({"op": "add", "path": "/status", "value": status},), subresource="status")
@@ -225,7 +225,7 @@ def _task_state(task: wire.TaskStatus, place: str) -> TaskState:
 
 
 def _derived_uid(*parts: object) -> str:
-    """The uid of an instance an older controller did not name: the same each time it is asked for."""
+    """The uid of an instance an older controller did not name: the same on every call."""
     return str(uuid5(NAMESPACE_URL, "/".join(map(str, parts))))
 
 

@@ -35,7 +35,7 @@ FORBIDDEN_TRANSITIONS = (
 
 
 def rules() -> list[Obj]:
-    """For the definition's executionType. An API server asks them when the field changes, and never of a new object."""
+    """For the definition's executionType. An API server evaluates them when the field changes, never on creation."""
     reasons = dict.fromkeys(barred.why for barred in FORBIDDEN_TRANSITIONS)
     return [{"rule": _rule(why), "message": why, "reason": "FieldValueForbidden"} for why in reasons]
 

@@ -17,7 +17,7 @@ from shoal.kube.conditions import condition_of
 from shoal.kube.kinds import Kind
 from shoal.kube.objects import Obj
 
-# Schedulers that a job names because it wants a gang: the gang's backend replaces them. Any other name
+# Schedulers that a job names to get a gang: the gang's backend replaces them. Any other name
 # is somebody's own choice and stays.
 GANG_SCHEDULERS = ("", "volcano", "shoal")
 
@@ -62,7 +62,7 @@ class Backend:
     # instead, each size of a gang is an object; the annotation that names the one before it
     replaces_annotation: str = ""
     evicts: bool = False  # what was granted may be taken back
-    requests_shrink: bool = False  # asks elastic jobs for pods before it evicts any
+    requests_shrink: bool = False  # requests pods of elastic jobs before it evicts any
     group_annotations: Mapping[str, str] = field(default_factory=dict)  # annotations of every such object
     cluster_lookups: ClusterLookups | None = None
     # the status a group should show: whether all are up

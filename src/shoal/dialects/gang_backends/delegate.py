@@ -71,7 +71,7 @@ def without_groups(dialect: Dialect) -> Dialect:
 
 
 def with_recorded_backend(dialect: Dialect, manifest: Obj) -> Dialect:
-    """The language as the operator of this job speaks it, for those who only look."""
+    """The dialect with the backend that the operator of this job recorded, for read-only clients."""
     found = backend_by_label(annotations_of(manifest).get(RECORDED) or "")
     return dialect if found is None else with_backend(dialect, found)
 
@@ -82,7 +82,7 @@ def unsupported_features(group: Obj) -> str:
 
 
 class _GangCache:
-    """What jobs ask for, kept by what they are read from: every pod of a job asks for the same."""
+    """What jobs request, cached by what it is read from: every pod of a job requests the same."""
 
     def __init__(self, gangs: Gangs, backend: Backend) -> None:
         self._gangs = gangs
@@ -250,7 +250,7 @@ class _DelegatedObjects(OwnedObjectsWrapper):
 
 
 class _DelegatedGangs(Gangs):
-    """What the dialect's jobs ask for, and what the backend's scheduler says to it."""
+    """What the dialect's jobs request, and how the backend's scheduler responds to it."""
 
     def __init__(self, gangs: Gangs, backend: Backend, wanted: _GangCache) -> None:
         self._inner = gangs

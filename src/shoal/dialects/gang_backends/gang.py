@@ -1,6 +1,6 @@
 """A gang, independent of any scheduler: which pods must be placeable together, and on what terms.
 
-Dialects describe the needs of their jobs in these types (`Kin.gangs`); each backend translates them for the scheduler
+Dialects describe the needs of their jobs in these types (`Gangs.specs`); each backend translates them for the scheduler
 it represents.
 """
 
@@ -43,7 +43,7 @@ class GangSpec:
     roles: tuple[GangRole, ...]
     queue: str = ""
     priority_class: str = ""
-    min_resources: Mapping[str, str] | None = None  # of the smallest set that may run; None: room is not asked for
+    min_resources: Mapping[str, str] | None = None  # of the smallest set that may run; None: room is not requested
     min_limits: Mapping[str, str] = field(default_factory=dict)  # of the same set: the limits of its containers
     schedule_timeout_seconds: int | None = None  # how long members that have a place may hold it for the others
     topology: GangTopology | None = None
@@ -61,6 +61,6 @@ class GangSpec:
 
     @property
     def role_minimums(self) -> Mapping[str, int]:
-        """The minima that count: where the roles ask for more than the whole, they are not meant at once."""
+        """The minima that count: where those of the roles exceed that of the whole, they are not meant at once."""
         minima = {part.role: part.minimum for part in self.roles}
         return minima if sum(minima.values()) <= self.minimum else {}

@@ -149,7 +149,7 @@ def _add(pod: Obj, more: Obj) -> None:
 
 
 def acknowledge_pods(obj: Obj, are_up: bool, now: str) -> Obj | None:
-    """Kueue may be set up to take quota back from gangs whose pods do not come up; None where it knows already."""
+    """Kueue may be set up to take quota back from gangs whose pods do not start; None where it is up to date."""
     if not is_true(obj, "Admitted") or is_true(obj, "Evicted") or is_true(obj, READY) == are_up:
         return None
     words = ("PodsReady", "As many pods are up as the job needs") if are_up else ("PodsMissing", "Pods are missing")

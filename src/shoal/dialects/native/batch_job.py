@@ -27,7 +27,7 @@ INDEX_VARIABLE = "JOB_COMPLETION_INDEX"
 
 
 def build_pod(manifest: Obj, create: Create) -> Obj:
-    """The pod keeps its finalizer until the ledger has counted it."""
+    """The pod keeps its finalizer until the job state has counted it."""
     ref, spec = create.target, manifest["spec"]
     assert isinstance(ref, TaskRef)
     if not is_indexed(spec):

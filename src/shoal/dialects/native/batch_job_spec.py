@@ -78,7 +78,7 @@ def admit(manifest: Obj) -> list[Cause]:
 
 
 def read(manifest: Obj, settings: NativeSettings) -> Job | None:
-    """The job a manifest asks for; None where it names another controller. Raises ManifestInvalid as ever."""
+    """The job a manifest describes; None where it names another controller. Raises ManifestInvalid as ever."""
     spec = manifest.get("spec") or {}
     if spec.get("managedBy") not in (None, MANAGER):
         return None

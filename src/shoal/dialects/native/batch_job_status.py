@@ -62,7 +62,7 @@ def status_state(manifest: Obj) -> JobState:
         for index in range(min(role.ok_count, LARGEST_JOB))
     ]
     wanted = (manifest.get("spec") or {}).get("completions")
-    if wanted is not None:  # the status may still count those as active that the ledger has counted as done
+    if wanted is not None:  # the status may still count those as active that the job state has counted as done
         active = min(active, max(int(wanted) - len(done), 0))
     used = {task.index for task in done}
     free = [index for index in range(active + len(done)) if index not in used][:active]
@@ -78,7 +78,7 @@ def status_state(manifest: Obj) -> JobState:
 
 
 def completion_progress(manifest: Obj) -> CompletionProgress | None:
-    """Against the successes that are wanted; a job that wants none in particular has its pods only."""
+    """Against the successes that are required; a job that requires no number of them has its pods only."""
     spec = manifest.get("spec") or {}
     wanted = spec.get("completions")
     if wanted is None:
@@ -158,7 +158,7 @@ def _is_cut(pod: ObservedPod, done: Container[int | None]) -> bool:
 
 
 def _failed_for_good(state: JobState) -> int:
-    """Those whose end no budget was asked about: it was permanent."""
+    """Failures for which no retry budget was checked, because they were permanent."""
     return max(sum(role.bad_count for role in state.roles) - _refused(state), 0)
 
 

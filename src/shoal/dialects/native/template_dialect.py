@@ -15,7 +15,7 @@ from shoal.kube.objects import Obj
 
 
 class TemplateDialect(Dialect):
-    """A kind every cluster knows, with its template in `spec.template`."""
+    """A kind every cluster serves, with its template in `spec.template`."""
 
     embedded_only = True
     state_in_annotation = True

@@ -20,8 +20,8 @@ from shoal.kube.schema_errors import FieldWarning
 def scale_patch(manifest: Obj, sizes: Mapping[str, int]) -> list[Obj]:
     """One patch for all tasks; empty where every task has that size.
 
-    Minima that asked for all pods, or for the tasks' minima together, go on asking for that. Others stay as they are,
-    as far as there are so many pods, and come back when there are: an annotation remembers what was meant. Raises
+    Minima equal to the number of all pods, or to the sum of the tasks' minima, stay equal to it. Others are kept as far
+    as there are enough pods, and are restored when there are: an annotation records the intended value. Raises
     LookupError for a task the Job does not have.
     """
     spec = default(manifest)["spec"]
@@ -57,7 +57,7 @@ def _scaled(task: Obj, place: int, size: int, minima: list[int]) -> Iterator[Obj
 
 
 def warn(manifest: Obj, old: Obj | None = None) -> list[str]:
-    """What is accepted and probably not meant. Knows nothing of a manifest that `admit` refuses, and bears with it."""
+    """What is accepted and probably not intended. Empty for a manifest that `admit` rejects."""
     if old is not None or admit(manifest):
         return []
     try:

@@ -30,7 +30,7 @@ from shoal.kube.patching.json_values import clone
 from shoal.scheduler.api.pod_groups import ELASTIC, POD_GROUP, RECLAIM_REASON, reclaimed_uids
 from shoal.scheduler.api.pod_groups import definitions as gang_definitions
 
-PART = "shoal.dev/part"  # on a companion: which one it is
+PART = "shoal.dev/part"  # on an owned object: which one it is
 SERVICE_PART, HOSTS, KEYS, HEAD = "svc", "hosts", "ssh", "ray-head"
 _KINDS = {SERVICE_PART: SERVICE, HOSTS: CONFIG_MAP, KEYS: SECRET, HEAD: SERVICE}
 _CLAIM = "claim-"
@@ -85,7 +85,7 @@ def _digest(content: Any) -> str:
 
 
 def build_object(manifest: Obj, apply: Apply, is_new: bool) -> Obj:
-    """A group or companion; of one that is there, what has to be changed."""
+    """A group or owned object; for one that exists, the fields to change."""
     spec, target = spec_of(manifest), apply.target
     kind, name = locate_object(manifest, target)
     metadata: Obj = {
@@ -172,7 +172,7 @@ def describe_failure(target: Target) -> str:
 
 
 def observe_child(obj: Obj, manifest: Obj) -> ObservedChild | None:
-    """A child beside its job; None where it is no child of this job, or no group or companion."""
+    """A child of the job; None where the job does not control it, or it is no group or owned object."""
     if not is_controlled_by(obj, manifest):
         return None
     notes = annotations_of(obj)

@@ -86,7 +86,7 @@ _ALL_DONE = CountCondition(Tally.DONE, ALL, Bound.SIZE)
 
 
 def read(manifest: Obj, settings: VolcanoSettings) -> Job:
-    """The job a manifest asks for. Raises ManifestInvalid where `admit` would have refused it."""
+    """The job a manifest specifies. Raises ManifestInvalid where `admit` would have rejected it."""
     understood = _parse_spec(manifest, settings)
     return Job(
         uid=uid_of(manifest),

@@ -1,7 +1,7 @@
-"""The gangs of a Job: how many pods, of which tasks, with how much room, must be placeable together.
+"""The gangs of a Job: how many pods, of which tasks, with how many resources, must be placeable together.
 
-One gang per stage of dependsOn; most jobs have one stage. The first stage asks for the room of the whole job, so
-that a job is let in only where its later stages will fit too; those then ask for none.
+One gang per stage of dependsOn; most jobs have one stage. The first stage requests the resources of the whole job, so
+that a job is admitted only where its later stages will fit too; those then request none.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def _sum_over_least_pods(spec: JobSpec, amounts_of: Callable[[Obj], Mapping[str,
 
 
 def _least_pods(spec: JobSpec) -> Iterator[tuple[TaskSpec, int]]:
-    """Every task's minimum and then more, up to the job's; where the job wants fewer, the first so many pods."""
+    """Every task's minimum and then more, up to the job's; where the job requires fewer, the first so many pods."""
     left = spec.min_available
     if left < spec.minima:
         for task in spec.tasks:

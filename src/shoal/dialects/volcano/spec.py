@@ -169,7 +169,7 @@ def _is_not_too_large(tasks: list[TaskSpec]) -> list[TaskSpec]:
 
 
 class JobSpec(Model):
-    """What the user wants."""
+    """What the user specifies."""
 
     model_config = ConfigDict(json_schema_extra=_schema_rules(cel_rules.of_job()))
 
@@ -217,7 +217,7 @@ class JobSpec(Model):
 def spec_of(manifest: Obj) -> JobSpec:
     """The spec as a model, whether its defaults were filled in or not; raises ValidationError.
 
-    Models are kept by what they were read from: every pod of a job is dressed from the same one.
+    Models are cached by the digest of their spec: every pod of a job is built from the same one.
     """
     digest = blake2b(msgspec.json.encode(manifest.get("spec")), digest_size=16).digest()
     known = _known.get(digest)

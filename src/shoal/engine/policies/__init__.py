@@ -84,7 +84,7 @@ from shoal.engine.types import Action
 
 @dataclass(frozen=True, slots=True)
 class Policies:
-    """What a job language asks of the engine, for the whole job. Retry, reactions and order also sit on each Role."""
+    """What a dialect requires of the engine, for the whole job. Retry, reactions and order are also on each Role."""
 
     pod_policy: PodPolicy = field(default_factory=PodPolicy)
     pod_end: PodEndPolicy = field(default_factory=PodEndPolicy)
@@ -92,7 +92,7 @@ class Policies:
     run_retry: Retry | None = None  # None: a run that ended is the end of the job
     budgets: tuple[RetryBudget, ...] = ()  # scopes ROLE and JOB
     reactions: tuple[Reaction, ...] = ()
-    commands: Mapping[str, Reaction] = field(default_factory=dict)  # what each command's word asks for
+    commands: Mapping[str, Reaction] = field(default_factory=dict)  # what each command requests, by name
     actions: Mapping[Action, str] = field(default_factory=dict)  # names of actions in Events about them; none: no Event
     completion: Completion = field(default_factory=Completion)
     ready: Ready = field(default_factory=Ready)

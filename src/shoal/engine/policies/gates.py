@@ -1,4 +1,4 @@
-"""Policies 11 to 13: when bodies may be made, and what a hold takes."""
+"""Policies 11 to 13: when pods may be created, and what a hold deletes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class WhenShut(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ReclaimLimits:
-    """What stays of a group that gives members back to the scheduler that asks for them."""
+    """What remains of a group that gives members back to the scheduler on request."""
 
     minimum: int  # members of the group
     of_role: Mapping[str, int] = field(default_factory=dict)  # and of single roles among them
@@ -80,7 +80,7 @@ class After:
 
 
 class KeepPods(Enum):
-    """Which bodies stay."""
+    """Which pods are kept."""
 
     NONE = "none"
     FINISHED = "finished"

@@ -12,7 +12,7 @@ from shoal.engine.types import Outcome
 
 class DeadlineBase(Enum):
     STARTED = "started"  # first pass
-    CLOCK = "clock"  # all bodies of the run created
+    CLOCK = "clock"  # all pods of the run created
 
 
 class Propagation(Enum):
@@ -27,13 +27,13 @@ class Timeouts:
     deadline_outcome: Outcome = BAD
     ttl_seconds: int | None = None  # the job is deleted that long after its end
     propagation: Propagation = Propagation.FOREGROUND
-    creation_seconds: int | None = None  # a created body or anchor must be seen within
+    creation_seconds: int | None = None  # a created pod or run owner must be seen within
     quick_retries: int = 3  # attempts of a task, or of the whole, from this number on are spaced
     retry_spacing_seconds: int = 1  # from the start stamp of a spaced attempt to the creation of its first object
 
 
 class TeardownVia(Enum):
-    RUN_OWNER = "anchor"  # delete the anchor; the cascade takes the bodies
+    RUN_OWNER = "anchor"  # delete the run owner; the cascade deletes the pods
     EACH = "each"
 
 
@@ -41,7 +41,7 @@ class Drained(Enum):
     """When a closed run counts as empty."""
 
     GONE = "gone"  # nothing that must go is left
-    ENOUGH = "enough"  # size less leaving bodies reaches the job's minimum
+    ENOUGH = "enough"  # size less terminating pods reaches the job's minimum
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Policies 1 to 3: how a task becomes a pod, how its end is recognised, and what an end means."""
+"""Policies 1 to 3: how a task becomes a pod, how its end is observed, and what an end means."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from shoal.kube.structural_schema.re2 import Pattern
 
 class PodNames(Enum):
     INDEX = "index"  # one name per task for life
-    RANDOM = "random"  # a fresh name per body; several bodies of one task may overlap
+    RANDOM = "random"  # a fresh name per pod; several pods of one task may overlap
 
 
 class Memory(Enum):
-    RECORD = "record"  # every task whole: uid, stage, times (the ledger is the status)
-    LEVEL = "level"  # nothing about living bodies: an absent one is made again, free
+    RECORD = "record"  # every task whole: uid, stage, times (the job state is the status)
+    LEVEL = "level"  # nothing about living pods: an absent one is created again, free
     ROSTER = "roster"  # which tasks had a body in this run: an absent one is a loss
-    FINALIZER = "finalizer"  # finished bodies stay until counted
+    FINALIZER = "finalizer"  # finished pods stay until counted
 
 
 @dataclass(frozen=True, slots=True)
 class RunOwnerPolicy:
-    """An object that owns all bodies of a run; its loss ends the run."""
+    """An object that owns all pods of a run; its loss ends the run."""
 
     leaving: Outcome = BAD  # another client is deleting it
     gone: Outcome = BAD  # another client deleted it
@@ -39,7 +39,7 @@ class PodPolicy:
 
 
 class DecisiveContainer(Enum):
-    """Which container's code speaks for the pod."""
+    """Which container decides the outcome of the pod."""
 
     NAMED = "named"  # the container of that name
     TRAINING = "training"  # the named one; if that is 0 the first non-zero
@@ -72,7 +72,7 @@ class ExternalDeletion(Enum):
 class PodEndPolicy:
     decisive_container: DecisiveContainer = DecisiveContainer.LAST_FAILED
     container: str = ""  # for NAMED and TRAINING
-    while_running: bool = False  # judge that container even while others keep the pod running
+    while_running: bool = False  # evaluate that container even while others keep the pod running
     external_deletion: ExternalDeletion = ExternalDeletion.LOST
     at_termination: bool = True  # else only when the body is gone
     success_beats_leaving: bool = False  # a leaving body that succeeded did succeed
@@ -119,14 +119,14 @@ class PodPattern:
 
 @dataclass(frozen=True, slots=True)
 class FailureRule:
-    """First match wins; a rule without conditions matches every failed body. code None: the judged container's."""
+    """First match wins; a rule without conditions matches every failed pod. code None: the decisive container's."""
 
     failure_class: FailureClass
     code: int | None = None
     phrase: str = "Failed"
     attributes: tuple[str, ...] = ()
     patterns: tuple[PodPattern, ...] = ()  # any of them
-    codes: frozenset[int] = frozenset()  # of the judged container
+    codes: frozenset[int] = frozenset()  # of the decisive container
     code_span: Span | None = None
     no_code: bool = False
     reasons: frozenset[str] = frozenset()  # of the pod

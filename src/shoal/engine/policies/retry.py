@@ -64,7 +64,7 @@ class BudgetUnit(Enum):
     ATTEMPTS = "attempts"
     PODS = "pods"
     ACTIONS = "actions"
-    CONTAINERS = "containers"  # restarts in place, summed over living bodies; never stored
+    CONTAINERS = "containers"  # restarts in place, summed over living pods; never stored
 
 
 class BudgetScope(Enum):
@@ -93,7 +93,7 @@ class RetryBudget:
     spent: SpentOn = SpentOn.ON_RESTART
     when_empty: WhenEmpty = WhenEmpty.DONE
     outcome: Outcome = BAD  # of the job, where it fails
-    phases: frozenset[str] = frozenset({"Running"})  # CONTAINERS: which bodies count
+    phases: frozenset[str] = frozenset({"Running"})  # CONTAINERS: which pods count
     roles: frozenset[str] = frozenset()  # CONTAINERS: whose; empty: all
 
 
@@ -101,7 +101,7 @@ class RetryBudget:
 class Reaction:
     action: Action
     events: frozenset[EventType] = frozenset()
-    code: int | None = None  # instead of events: a failed task whose judged code is this
+    code: int | None = None  # instead of events: a TASK_FAILED with this code
     after_seconds: int = 0
     outcome: Outcome = GOOD  # for COMPLETE, FAIL and TERMINATE
     charged: bool = True  # False: a restart that costs nothing, because the job is not to blame

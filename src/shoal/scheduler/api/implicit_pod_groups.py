@@ -1,6 +1,6 @@
 """PodGroups for pods of the scheduler `volcano` that name no PodGroup, as Volcano's podgroup controller makes them.
 
-The name follows from the pod alone, so that the scheduler knows the group before it exists: pods of one controller
+The name follows from the pod alone, so that the scheduler has the group before it exists: pods of one controller
 share `podgroup-<uid of the controller>`, a bare pod has `podgroup-<its own uid>`. The object is owned by the same
 controller, or by the pod.
 """

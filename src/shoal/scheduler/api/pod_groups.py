@@ -19,8 +19,8 @@ GROUP = "scheduling.volcano.sh"
 VERSION = "v1beta1"
 GROUP_NAME = "scheduling.k8s.io/group-name"  # on a pod: the PodGroup of its namespace that it is a member of
 QUEUE_ANNOTATION = "scheduling.volcano.sh/queue-name"  # on a pod or its namespace
-ELASTIC = "shoal.dev/elastic"  # on a PodGroup, "true": its job gives pods beyond the minimum back when asked
-RECLAIM = "shoal.dev/give-back"  # on a PodGroup: NAME=UID,... of pods that our scheduler asks its job for
+ELASTIC = "shoal.dev/elastic"  # on a PodGroup, "true": its job gives pods beyond the minimum back on request
+RECLAIM = "shoal.dev/give-back"  # on a PodGroup: NAME=UID,... of pods that our scheduler reclaims from its job
 RECLAIM_REASON = "shoal.dev/give-back-why"  # beside it: for which group, and why
 ADMITTED = frozenset({"Inqueue", "Running", "Unknown", "Completed"})  # phases in which controllers may make pods
 LIMITED = ("cpu", "memory", "ephemeral-storage")  # quotas on limits exist for these

@@ -37,7 +37,7 @@ from shoal.scheduler.planner.topology import Topology
 
 
 class QueueAccount:
-    """What the groups of one queue hold and ask for."""
+    """What the groups of one queue hold and request."""
 
     def __init__(self) -> None:
         self.held = RequestTally()

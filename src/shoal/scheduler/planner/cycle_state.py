@@ -42,7 +42,7 @@ class BlockReason:
     reason: str = ""
     quota: Key | None = None  # of the namespace: the refusal is its, not a queue's
     over_cluster: bool = False  # the refusal is the cluster's, not a queue's
-    leaving: int = 0  # how many pods were asked to leave on its behalf
+    leaving: int = 0  # how many pods were requested to leave for it
     kept: Message | None = None  # by which budgets, where those would have given way
 
 
@@ -71,7 +71,7 @@ class CycleState:
         self.lines: dict[str, list[Gang]] = {}  # per queue those that could not start, in their order
         self.evictions: list[Evict] = []
         self.shrinks: list[ShrinkRequest] = []
-        # What a queue refused once it refuses until the plan is made: per queue, by what was asked for.
+        # Rejections per queue, by the request: what a queue rejects once it rejects for the whole plan.
         self.refused: dict[str, dict[Asked, BlockReason]] = {}
         self.refused_claimants: dict[str, dict[Asked, BlockReason]] = {}  # for which others' claims do not count
         self.unplaceable: set[object] = set()  # kinds of gangs for which there was no room, and there only gets less
@@ -81,7 +81,7 @@ class CycleState:
         self.ways: list[str] = []  # by which room was made, for one group each
         self.allowance = BudgetAllowance(view.budgets)
         self.given_up: set[Key] = set()  # pods that leave by this plan
-        self.steps: dict[Key, tuple[EvictionStep, ...]] = {}  # by which each group could give way, as far as asked
+        self.steps: dict[Key, tuple[EvictionStep, ...]] = {}  # by which each group could be evicted, on demand
         self.queue_steps: dict[str, list[EvictionStep]] = {}  # the same of whole queues, in their order
         self._without_budgets: tuple[
             BudgetAllowance, dict[Key, tuple[EvictionStep, ...]], dict[str, list[EvictionStep]]
@@ -178,7 +178,7 @@ class CycleState:
         return NodeFilter(~self.closed, later)
 
     def bind(self, gang: Gang, placed: list[Placement], asked: Amounts | None = None) -> None:
-        """`asked` is what the placed pods request, where that is known."""
+        """`asked` is what the placed pods request, if already computed."""
         self.bound.setdefault(gang.key, []).extend(placed)
         self._charge(gang, placed, asked)
 

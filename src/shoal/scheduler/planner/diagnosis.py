@@ -191,7 +191,7 @@ class Diagnoser:
         return Message("Resources.InAll", {"need": shown(name, must * amount), "resource": name, **left})
 
     def _of_one(self, pod: Pod, where: NodeFilter) -> Message:
-        """Why one pod finds no place: for want of resources, else for rules about other pods or a reservation."""
+        """Why one pod is not placed: lack of resources, else rules about other pods or a reservation."""
         eq_class = self._cycle.view.eq_class_of(pod)
         return self.shortage(eq_class) if not eq_class.sync().fits else self._closed(eq_class, pod, where)
 
@@ -297,7 +297,7 @@ def _ahead(count: int, queue: str) -> Message:
 
 
 def _leaving(count: int) -> Message:
-    """What a group waits for whose place is being freed; 0 where the pods were not asked to leave on its behalf."""
+    """The reason for a group whose place is being freed; 0 where no pods were requested to leave for it."""
     if not count:
         return Message("Resources.Leaving")
     return Message("Resources.LeavingPod") if count == 1 else Message("Resources.LeavingPods", {"count": count})
@@ -332,7 +332,7 @@ def _quota(still: BlockReason, refusal: ShareExceeded, shares: FairShares) -> Me
 
 
 def _queue_remedy(refusal: ShareExceeded, shares: FairShares) -> Message | None:
-    """What helps a group that asks for more than its queue may ever hold; None where it asks for less."""
+    """The remedy for a group that requests more than its queue may ever hold; None if it requests less."""
     name, line = refusal.resource, shares.standings[refusal.queue].line
     if refusal.need <= line[0].ceiling.get(name, float("inf")):
         return None

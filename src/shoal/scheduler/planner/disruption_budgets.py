@@ -85,7 +85,7 @@ class DisruptionBudgets:
             self._refused.setdefault(key, set()).add(pod.key)
 
     def release(self, pod: Key) -> None:
-        """It does not go after all, or has gone, or may be asked for again."""
+        """Return the shares of a pod that stays, is gone, or may be evicted again."""
         for shares in (self._taken, self._refused):
             for key in [key for key, pods in shares.items() if pod in pods]:
                 shares[key].discard(pod)
@@ -98,7 +98,7 @@ class BudgetAllowance:
 
     def __init__(self, budgets: DisruptionBudgets, spent: Counter[Key] | None = None) -> None:
         self._budgets = budgets
-        self._is_free = not budgets  # asked for every pod that could go
+        self._is_free = not budgets  # read for every pod that could go
         self._spent: Counter[Key] = Counter() if spent is None else Counter(spent)
 
     def trial(self) -> BudgetAllowance:
@@ -109,7 +109,7 @@ class BudgetAllowance:
         """Whether the pod stays whatever else is left alone."""
         if self._is_free:
             return False
-        covering = self._budgets.covering(pod)  # asked for every pod of a namespace with budgets, so without counting
+        covering = self._budgets.covering(pod)  # runs for every pod of a namespace with budgets, so without counting
         if len(covering) != 1:
             return bool(covering)
         return self._spent[covering[0]] >= self._budgets.left(covering[0])

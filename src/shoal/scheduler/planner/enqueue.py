@@ -39,7 +39,7 @@ NAMESPACE_QUOTA = "NamespaceQuota"
 
 
 def requeue_timed_out(cycle: CycleState) -> None:
-    """Admitted, never placed, and its time is over: others may want what it counts for in the accounts."""
+    """Requeue admitted groups that were not placed in time: others may need what they are charged for."""
     for gang in cycle.view.unsettled.values():
         group = gang.group
         if group.inqueue_since is None or group.phase is not INQUEUE or gang.placed or gang.lone:
@@ -124,7 +124,7 @@ def _is_held_back(cycle: CycleState, gang: Gang) -> bool:
 
 def _is_past_sla(cycle: CycleState, gang: Gang, refusal: BlockReason) -> bool:
     """Whether its promised waiting time is over. The promise is kept once, and neither against a namespace's quota nor
-    to a group that asks for more than may ever be had: admitted, it would only keep others out."""
+    for a group that requests more than can ever be available: admitted, it only blocks others."""
     if _is_own_limit(refusal):
         return False
     deadline = cycle.deadline(gang)
@@ -181,7 +181,7 @@ def _block_behind(cycle: CycleState, head: Gang, others: Iterable[Gang]) -> None
 
 
 class _AdmittedDemand:
-    """What admitted groups will ask for, in the cluster, in each queue and in each namespace."""
+    """What admitted groups will request, in the cluster, in each queue and in each namespace."""
 
     def __init__(self, cycle: CycleState) -> None:
         self._cycle = cycle
@@ -192,7 +192,7 @@ class _AdmittedDemand:
         self._weaker: dict[tuple[str, int], Amounts] = {}  # by queue and priority
         self._gives: dict[str, Amounts] = {}  # by queue: what all its groups could
         self._borrowed: dict[tuple[str, str], Mapping[str, float]] = {}  # by others than a queue, below another or all
-        self._kept: dict[object, Message | None] = {}  # by which budgets, for all who ask alike
+        self._kept: dict[object, Message | None] = {}  # by which budgets, for equal requests
         self._unkept: _AdmittedDemand | None = None
         for gang in cycle.view.unsettled.values():
             if not gang.lone and cycle.phase(gang) in (INQUEUE, UNKNOWN):

@@ -52,7 +52,7 @@ class EquivalenceClass:
         self.devices = devices
         self.vector = resources.vector(pod.requests)
         self._amounts = self.vector.amounts[:, None]
-        # The resources that matter to it, those it asks for first: all it ever reads of the room.
+        # The resources that matter to it, requested ones first: all it reads of the nodes.
         self.columns = list(
             dict.fromkeys([*self.vector.columns.tolist(), *(resources.column(name) for name in COMMON)])
         )
@@ -296,7 +296,7 @@ def barred(pod: Pod, node: Node | None) -> Objection | None:
 
 
 class EquivalenceClasses:
-    """Every shape that waits or lately waited. Who asks for the same always gets the same object."""
+    """Every class of pods that waits or lately waited. Equal requests always get the same object."""
 
     KEPT = 512
 
@@ -323,7 +323,7 @@ class EquivalenceClasses:
 
 
 def _is_plain(pod: Pod) -> bool:
-    """Asks for resources and for nothing else, as most do."""
+    """Requests resources and nothing else, as most do."""
     return not (
         pod.node_selector
         or pod.tolerations

@@ -1,8 +1,8 @@
-"""Whose turn it is and how much a queue may hold: deserved shares, ceilings, guarantees, hierarchy.
+"""The order of the queues and how much each may hold: deserved shares, ceilings, guarantees, hierarchy.
 
 Two ways to share, never both: *proportion* divides the cluster by weight among the queues that have groups, and gives
-what one does not ask for to the others; *capacity* takes each queue's word for what it deserves, with parents above
-it. The accounts are copies for one plan; what is tried is taken back with the room (`charge` notes itself there).
+what one does not request to the others; *capacity* uses each queue's declared share, with parents above it.
+The accounts are copies for one plan; a trial is rolled back with the node resources (`charge` is recorded there).
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ class FairShares:
                 wanted = min(float(queue.deserved.get(name, 0)), standing.ceiling.get(name, float("inf")))
                 standing.deserved[name] = max(float(queue.guarantee.get(name, 0)), wanted)
 
-    # Asked while planning
+    # Used in planning
 
     def order(self, name: str) -> tuple[object, ...]:
         """Sort key, smallest first: priority, then shares from the top of the hierarchy down, then age and name."""
@@ -263,9 +263,9 @@ class FairShares:
                     limits[resource] = limit + SLACK
 
     def may_reclaim(self, name: str, asked: Mapping[str, int], *, claims: bool = True) -> bool:
-        """Whether the queue would still be within what it deserves, in everything that is asked for.
+        """Whether the queue would still be within what it deserves, in every requested resource.
 
-        In everything, and not in something: otherwise two queues, each below its share of one resource and above that
+        In every one, not just in some: otherwise two queues, each below its share of one resource and above that
         of another, would take the same pods from each other for ever.
         """
         if self.refusal(name, asked, claims=claims, reclaims=True) is not None:
@@ -279,9 +279,9 @@ class FairShares:
         )
 
     def can_lose(self, name: str, used: Mapping[str, int], wanted: Collection[str] | None = None) -> bool:
-        """Whether others that want such resources may reclaim this much from the queue in its current state.
+        """Whether others that need such resources may reclaim this much from the queue in its current state.
 
-        It must hold more than it deserves of something that the victim has and that they want. What it lost for that
+        It must hold more than it deserves of something that the victim has and that they need. What it lost for that
         reason it could request again only by holding too much once more, so nothing oscillates.
         """
         standing = self.standings.get(name)

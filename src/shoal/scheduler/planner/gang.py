@@ -53,7 +53,7 @@ class Minimum:
     total: int
     pods: tuple[Pod, ...]  # all that could be used
     asked: Amounts | None = None  # what the least of them request; worked out when first needed
-    alike: tuple[tuple[str, int], ...] = ()  # the same as a key: who asks for the same fares the same
+    alike: tuple[tuple[str, int], ...] = ()  # the same as a key: equal requests have equal results
     eq_classes: list[EquivalenceClass] | None = None  # of all of them, likewise
     kind: object = None  # see `Gangs.kind`; False where there is none
 
@@ -172,7 +172,7 @@ class Gang:
 
     @property
     def lost(self) -> int:
-        """Pods that are being deleted by anyone but the controller of their job."""
+        """Pods that are being deleted, but not by the controller of their job."""
         return sum(not pod.evicted_by_controller for pod in self.terminating.values())
 
     @property
@@ -184,7 +184,7 @@ class Gang:
         return bool(lost or self.deleted_pods) and self.scheduled - lost < self.group.min_member
 
     def candidates(self) -> list[Pod]:
-        """Waiting pods in pod order. One made by a newer state of the job than the group we know waits for it."""
+        """Waiting pods in pod order. One made by a newer state of the job than the cached group waits for it."""
         known = self.group.generation
         found = [pod for pod in self.waiting.values() if pod.generation <= known]
         return sorted(found, key=pod_order)
@@ -219,7 +219,7 @@ class Gang:
             yield PlacementUnit(tuple(pod for pod in pods if pod.role == role), least - sitting[role], role)
 
     def counted_roles(self) -> dict[str, int]:
-        """The minimum per role; roles do not count where they ask for more than the whole group's minimum."""
+        """The minimum per role; roles do not count where they require more than the whole group's minimum."""
         roles = self.group.min_roles
         return dict(sorted(roles.items())) if roles and sum(roles.values()) <= self.group.min_member else {}
 
@@ -268,7 +268,7 @@ class Gang:
 
     def _find_missing(self) -> tuple[str, Message] | None:
         group = self.group
-        # Counted before they are put in order: the pods of a large gang come one by one, and each is asked about.
+        # Counted before they are sorted: the pods of a large gang arrive one by one, and this runs for each.
         exist = sum(pod.generation <= group.generation for pod in self.waiting.values()) + self.ready
         gated = [pod for pod in self.gated.values() if pod.gated]
         if exist < group.min_member:

@@ -50,7 +50,7 @@ class GangPlacer:
     def place_one(
         self, gang: Gang, pods: Sequence[Pod], most: int, where: NodeFilter, *, beside: Iterable[Placement] = ()
     ) -> list[Placement]:
-        """Surplus pods, near their gang where that is asked for; `beside` are those placed a moment ago."""
+        """Place surplus pods, near their gang if required; `beside` are those placed a moment ago."""
         fresh = (self._room.nodes[one.row] for one in beside)
         sitting = [pod.node for pod in gang.placed.values()] + [node.name for node in fresh if node is not None]
         for mask in self._domains(gang.group.closeness, pods, 1, sitting, where):

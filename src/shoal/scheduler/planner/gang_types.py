@@ -23,7 +23,7 @@ class PodGroupPhase(StrEnum):
     COMPLETED = "Completed"
 
 
-# asked for very often, and slow to look up in their class
+# read very often, and slow to look up in their class
 PENDING, INQUEUE, RUNNING, UNKNOWN, COMPLETED = PodGroupPhase
 
 
@@ -62,7 +62,7 @@ class PodGroup:
     phase: PodGroupPhase = PodGroupPhase.PENDING
     closeness: TopologyConstraint | None = None
     subgroups: tuple[SubgroupPolicy, ...] = ()
-    elastic: bool = False  # its job gives pods back when asked
+    elastic: bool = False  # its job gives pods back on request
     preemptable: bool = True
     preemptible_guest: bool = False  # its owner allows that it is evicted at any time
     is_charged: bool = True  # whether its pods count against the queue
@@ -104,7 +104,7 @@ class HyperNode:
 
 @dataclass(frozen=True, slots=True)
 class NamespaceQuota:
-    """What a namespace may ask for in all, and what it already does."""
+    """What a namespace may request in all, and already does."""
 
     hard: Mapping[str, int]
     used: Mapping[str, int] = field(default_factory=dict)

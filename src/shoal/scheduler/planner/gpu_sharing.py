@@ -33,7 +33,7 @@ class SharedDevices:
         self._seats: dict[Key, tuple[int, ...]] = {}
 
     def begin(self, seated: Iterable[tuple[int, Pod]]) -> None:
-        """From here on every device counts; `seated` are all pods on nodes."""
+        """Count every device from here on; `seated` are all pods on nodes."""
         self.are_shared = True
         self.free = np.zeros((len(self._room), MOST_DEVICES), dtype=np.int64)
         self.coming = np.zeros_like(self.free)

@@ -67,7 +67,7 @@ def asked_of_cluster(least: Mapping[str, int] | None) -> Amounts:
 
 
 def asked_of_namespace(gang: Gang) -> Amounts:
-    """What the group will ask for beyond the pods it already has, so that it can start."""
+    """What the group will request beyond the pods it already has, so that it can start."""
     least = gang.group.min_resources
     if least is None:
         return {}

@@ -20,7 +20,7 @@ from shoal.scheduler.planner.snapshot_types import Node
 
 FIRST_ROWS = 64
 FIRST_COLUMNS = 8
-NODE_NAME = "metadata.name"  # a field that node terms may ask for, kept like a label
+NODE_NAME = "metadata.name"  # a field that node terms may name, kept like a label
 
 Undo = Callable[[], None]
 

@@ -35,7 +35,7 @@ class Evict:
 
 @dataclass(frozen=True, slots=True)
 class ShrinkRequest:
-    """An elastic job is asked to give these pods back."""
+    """A request to an elastic job to give these pods back."""
 
     group: Key
     pods: tuple[Key, ...]
@@ -96,7 +96,7 @@ class Plan:
     groups: tuple[GroupResult, ...] = ()
     reservations: tuple[tuple[Key, tuple[str, ...]], ...] = ()  # nodes kept for a gang that waited too long
     warnings: tuple[Message, ...] = ()
-    searches: int = 0  # for pods that could give way
+    searches: int = 0  # for pods to evict
     ways: tuple[str, ...] = ()  # by which room was made, one for each group that gets it: preempt, reclaim, ...
     wake_at: float | None = None  # plan again then, even if nothing happens
     again: bool = False  # plan again at once: what this plan decided opens the way for others

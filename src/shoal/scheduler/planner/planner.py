@@ -62,6 +62,6 @@ def undo_half_bound(cycle: CycleState) -> None:
         message = undone(gang.minimum().total)
         for pod in sorted(gang.placed.values(), key=pod_order):
             if pod.protected:
-                continue  # a budget may keep it for a while; it is asked for again when that has passed
+                continue  # a budget may keep it for a while; its eviction is tried again after that
             cycle.evictions.append(Evict(pod.key, pod.uid, message))
             cycle.given_up.add(pod.key)

@@ -64,7 +64,7 @@ class PreemptionSearch:
         self._cycle = cycle
         self._prospects = PreemptionBound(cycle)
         self._prospects_without_budgets = PreemptionBound(cycle)
-        self._hopeless: dict[object, Message | None] = {}  # and which budgets keep those who would give way
+        self._hopeless: dict[object, Message | None] = {}  # and which budgets keep the possible victims
         self._looks = 0
 
     def down(self, line: list[Gang], *, most: int) -> list[Gang]:
@@ -94,7 +94,7 @@ class PreemptionSearch:
         self._record_budgets(gang, self._hopeless[alike])
 
     def _blocking_budgets(self, gang: Gang) -> Message | None:
-        """Which budgets keep those who would give way for it; None where they would not be enough without either."""
+        """The budgets that keep its possible victims; None where these would not suffice even without budgets."""
         cycle = self._cycle
         if not cycle.view.budgets or self._looks >= SEARCHED_WITHOUT_BUDGETS:
             return None

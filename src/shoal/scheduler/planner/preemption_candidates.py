@@ -1,8 +1,8 @@
-"""Who could give way, in the order in which they should: as steps, each of which leaves every gang whole or gone.
+"""Eviction candidates in order of preference: as steps, each of which leaves every gang whole or gone.
 
 First elastic jobs give back what they have beyond their minimum; then surplus pods of other gangs are evicted, and
-what is left of broken ones; whole gangs come last. Within each of these: the queue that is most over its share, the
-lowest priority, and then the least work lost, counted since the last checkpoint where one is known.
+what is left of broken ones; whole gangs are last. Within each of these: the queue that is most over its share, the
+lowest priority, and then the least work lost, counted since the last checkpoint where one is reported.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def steps_within(cycle: CycleState, gang: Gang) -> list[EvictionStep]:
 
 
 def steps_of_queue(cycle: CycleState, name: str) -> list[EvictionStep]:
-    """By which the groups of a queue could give way, in their order; worked out once in a plan."""
+    """Steps that evict the groups of a queue, in their order; computed once in a plan."""
     found = cycle.queue_steps.get(name)
     if found is None:
         groups = (gang for gang in cycle.view.accounts[name].groups.values() if gang.is_reclaimable)
@@ -72,13 +72,13 @@ def _has_just_started(cycle: CycleState, step: EvictionStep) -> bool:
 
 
 def is_losable(cycle: CycleState, name: str, wanted: Collection[str]) -> bool:
-    """Whether others that want such resources may reclaim anything from the queue in its current state."""
+    """Whether others that need such resources may reclaim anything from the queue in its current state."""
     standing = cycle.shares.standings.get(name)
     return standing is not None and any(cycle.shares.can_lose(name, {r: 1}, wanted) for r in standing.allocated)
 
 
 def steps_beyond(cycle: CycleState, gang: Gang) -> list[EvictionStep]:
-    """Reclaim: groups of other queues that hold more than they deserve; relatives first."""
+    """Reclaim: groups of other queues that hold more than they deserve; nearest queues first."""
     shares = cycle.shares
     mine, wanted = shares.standings[gang.group.queue].line, asked_at_least(gang, cycle.view)
     over: dict[str, tuple[float, ...]] = {}
@@ -87,7 +87,7 @@ def steps_beyond(cycle: CycleState, gang: Gang) -> list[EvictionStep]:
         if name == gang.group.queue or not is_losable(cycle, name, wanted):
             continue
         standing = shares.standings[name]
-        # As many steps up as it takes from the one who asks to an ancestor of both; strangers have none.
+        # Levels from the requesting queue up to a common ancestor; all where there is none.
         common = next((n for n, above in enumerate(mine) if above in standing.line), len(mine))
         over[name] = (float(common), float(standing.queue.priority), -shares.share(name))
         found += steps_of_queue(cycle, name)

@@ -83,7 +83,7 @@ def _frees_capacity(cycle: CycleState) -> bool:
 
 
 def _nominations(cycle: CycleState) -> list[Nominate]:
-    """Kept only where pods were asked to leave, by this plan or an earlier one, on the group's behalf."""
+    """Kept only where this plan or an earlier one requested pods to leave for the group."""
     return [
         Nominate(one.pod.key, _node(cycle, one.row))
         for key, placed in cycle.promised.items()

@@ -1,8 +1,8 @@
-"""Which of the nodes that would do is best: a number of 0 to about a thousand for each, higher is better.
+"""Which of the feasible nodes is best: a number of 0 to about a thousand for each, higher is better.
 
-Pods that ask for accelerators are packed, accelerators first, so that whole nodes stay free for the next gang; other
-pods are spread, and kept off the nodes with accelerators. Preferences of the pod and taints that merely
-discourage weigh beside that. Scores are whole hundredths, so that equal means equal and names decide.
+Pods that request accelerators are packed, accelerators first, so that whole nodes stay free for the next gang; other
+pods are spread, and kept off the nodes with accelerators. Preferences of the pod and PreferNoSchedule taints are
+weighed in addition. Scores are whole hundredths, so that equal means equal and names decide.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def _steady(eq_class: EquivalenceClass, resources: NodeResources) -> Floats:
 
 
 def packing_cost(eq_class: EquivalenceClass, resources: NodeResources) -> dict[int, Floats]:
-    """What one thousandth left over costs, per column: a node full of what the pod asks for is best."""
+    """What one thousandth left over costs, per column: a node full of what the pod requests is best."""
     asked = {column: eq_class.weights.get(name, 0) for name, column, _ in eq_class.vector.pairs}
     total = sum(asked.values())
     return {c: 100 * weight / total / np.maximum(resources.whole[c], 1) for c, weight in asked.items() if weight}

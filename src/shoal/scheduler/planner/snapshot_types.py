@@ -64,7 +64,7 @@ class PodState(StrEnum):
     FAILED = "Failed"
 
 
-# To look a member up in its class costs Python 3.11 as much as ten other names, and these are asked for very often.
+# Looking a member up in its class costs Python 3.11 as much as ten other names, and these are read very often.
 BOUND, RELEASING, SUCCEEDED, FAILED = PodState.BOUND, PodState.RELEASING, PodState.SUCCEEDED, PodState.FAILED
 OVER = (SUCCEEDED, FAILED)
 

@@ -23,7 +23,7 @@ class Tier:
     label: str
     domain: Codes
     names: tuple[str, ...]
-    tier_names: frozenset[str] = frozenset()  # the names by which a job may ask for the tier
+    tier_names: frozenset[str] = frozenset()  # the names by which a job may request the tier
 
     def mask(self, domain: int) -> Mask:
         found: Mask = self.domain == domain
@@ -62,7 +62,7 @@ class Topology:
         return self._tiers
 
     def reach(self, closeness: TopologyConstraint) -> int:
-        """The number of the widest tier that is near enough; 0 where it is asked for by a name that no tier has."""
+        """The number of the widest tier that is near enough; 0 where the requested name is no tier's."""
         if not closeness.tier_name:
             return closeness.tier
         found = (number for number, tier in enumerate(self.tiers, start=1) if closeness.tier_name in tier.tier_names)

@@ -58,7 +58,7 @@ def is_free(volume: Obj) -> bool:
 
 
 def satisfies(volume: Obj, claim: Obj) -> bool:
-    """Large enough, of the same class and mode, with the modes of access and the labels that are asked for."""
+    """Large enough, of the same class and mode, with the requested access modes and labels."""
     modes = set(at_path(claim, "spec", "accessModes", default=()))
     selector = at_path(claim, "spec", "selector")
     return (

@@ -1,8 +1,8 @@
 """Job plugins: what a Job may add to its pods beside the templates, one file each.
 
-A plugin has FLAGS, its arguments with their defaults, and `configure_pod`, which changes a pod in place. They dress in
+A plugin has FLAGS, its arguments with their defaults, and `configure_pod`, which changes a pod in place. They run in
 the order written here, so that hcclrank sees the ranks the frameworks gave. Objects a plugin needs beside the pods
-(svc, ssh, ray) are companions of the job; they live until it ends, so that a restart of pods never takes them away.
+(svc, ssh, ray) are owned objects of the job; they exist until it ends, so that a restart of pods never deletes them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ PLUGINS: dict[str, ModuleType] = {
 
 
 def requested_plugins(spec: JobSpec) -> dict[str, dict[str, Any]]:
-    """The plugins of a Job in the order in which they dress, each with its arguments."""
+    """The plugins of a Job in the order in which they run, each with its arguments."""
     return {name: arguments(spec, name) for name in PLUGINS if name in spec.plugins}
 
 

@@ -1,4 +1,4 @@
-"""Plugin mpi: the master knows its workers' addresses, and every pod has its ssh port open."""
+"""Plugin mpi: the master has its workers' addresses in MPI_HOST, and every pod has its ssh port open."""
 
 from __future__ import annotations
 

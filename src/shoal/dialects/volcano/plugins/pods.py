@@ -34,7 +34,7 @@ class PluginJob:
 
 @dataclass(frozen=True, slots=True)
 class PluginPod:
-    """The pod that is dressed."""
+    """The pod that is configured."""
 
     scene: PluginJob
     task: TaskSpec

@@ -41,7 +41,7 @@ def _variable(job: str, key: str) -> Obj:
 
 
 def keys(scene: PluginJob) -> list[str]:
-    """The names of the variables. Asked for every pod, so that no list is made for it."""
+    """The names of the variables. Called for every pod, so no host list is built."""
     found: list[str] = []
     for task in scene.spec.tasks:
         word = names.variable(task.name)
