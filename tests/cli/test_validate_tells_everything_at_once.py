@@ -142,3 +142,14 @@ def test_one_file_that_cannot_be_read_hides_no_other(tmp_path: Path) -> None:
         f"{tmp_path}/c.yaml: Framework pet is in order.",
         f"cannot read {tmp_path}/none.yaml: No such file or directory.",
     ]
+
+
+def test_a_mistake_that_two_checks_find_is_one(tmp_path: Path) -> None:
+    job = tmp_path / "job.yaml"
+    job.write_text(
+        "apiVersion: batch/v1\nkind: Job\nmetadata: {name: j}\n"
+        "spec: {template: {spec: {containers: [{name: c, image: i, command: [echo]}]}}}\n"
+    )
+    ended = CliRunner().invoke(shoal, ["validate", str(job)])
+    lines = [line for line in ended.output.splitlines() if "restartPolicy" in line]
+    assert (ended.exit_code, len(lines)) == (1, 1), ended.output

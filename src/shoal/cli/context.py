@@ -67,7 +67,7 @@ def cluster_options(command: Command) -> Command:
 
     options = (
         click.option("-n", "--namespace", default="", metavar="NAME", help="Namespace.  [default: the context's]"),
-        kubeconfig_options("Path to the kubeconfig.  [default: KUBECONFIG, the cluster in --data, ~/.kube/config]"),
+        kubeconfig_options("Path to the kubeconfig.  [default: SHOAL_DATA, KUBECONFIG, local cluster, ~/.kube/config]"),
         data_option,
     )  # fmt: skip
     made: Command = decorated(wrapped, options)

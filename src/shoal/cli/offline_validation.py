@@ -82,19 +82,20 @@ def validate(machinery: Machinery, manifest: Manifest) -> ValidationResult:
     wrong = undecodable(kind, manifest.obj)
     places = [path_of("", misfit.steps) for misfit in wrong]
     rest = replace(manifest, obj=remove_mismatches(manifest.obj, wrong))
-    refused, warning_count = _dry_run_create(machinery, kind, rest.obj)
+    refused, api_warnings = _dry_run_create(machinery, kind, rest.obj)
     causes = [
         *(misfit.cause() for misfit in wrong),
         *(cause for cause in refused if not is_at_or_below(cause.field, places)),
     ]
     causes += _preview_errors(rest, except_fields=[cause.field for cause in causes])
-    notes = list(dict.fromkeys(drop_reported(causes, [*lint_warnings(rest, kind), *warning_count])))
+    notes = list(dict.fromkeys(drop_reported(causes, [*lint_warnings(rest, kind), *api_warnings])))
     strict = unknown_fields(notes)
     warnings = [note for note in notes if note not in strict]
     if not causes:
         warnings += idle_warnings(rest)
     fields = (*(cause.field for cause in causes if cause.field), *(unknown.field for unknown in strict))
-    return ValidationResult((*(str(cause) for cause in causes), *strict), tuple(warnings), fields)
+    mistakes = dict.fromkeys((*(str(cause) for cause in causes), *strict))  # two checks may find one
+    return ValidationResult(tuple(mistakes), tuple(warnings), fields)
 
 
 def without_command(obj: Any, images: Images, path: str = "") -> Iterator[str]:
@@ -141,8 +142,8 @@ def _dry_run_create(machinery: Machinery, kind: Kind, obj: Obj) -> tuple[list[Ca
     problems = names.dns_label(namespace)
     if problems:
         elsewhere = {**obj, "metadata": {**obj["metadata"], "namespace": "default"}}
-        format_result = [invalid("metadata.namespace", namespace, message) for message in problems]
-        return [*format_result, *_dry_run_create(machinery, kind, elsewhere)[0]], []
+        found = [invalid("metadata.namespace", namespace, message) for message in problems]
+        return [*found, *_dry_run_create(machinery, kind, elsewhere)[0]], []
     if Key("", namespace) not in {stored.key for stored in machinery.list(NAMESPACE).items}:
         machinery.create(NAMESPACE, "", {"metadata": {"name": namespace}})
     options = WriteOptions("shoal", dry_run=True, field_validation="Ignore")
