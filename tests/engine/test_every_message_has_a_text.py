@@ -62,3 +62,9 @@ def test_an_annotation_that_is_no_message_is_none() -> None:
     deep = '{"code":"a","parameters":{"b":' * 200 + "1" + "}}" * 200
     for text in ("", "x", "[]", '{"code": 3}', '{"code":"a","parameters":{"b":{"c":1}}}', "1" * 5000, deep):
         assert decoded(text) is None
+
+
+def test_a_message_that_is_nested_without_end_is_none() -> None:
+    for text in ('{"code":"a","parameters":{"b":' + "[" * depth + "]" * depth + "}}" for depth in (17, 400)):
+        assert decoded(text) is None
+    assert decoded('{"code":"a","parameters":{"b":[["c"]]}}') == Message("a", {"b": [["c"]]})

@@ -9,7 +9,9 @@ import pytest
 from kit.scheduled_cluster import Scheduled, scheduled
 from shoal.kube.kinds import NAMESPACE, POD, SERVICE_ACCOUNT
 from shoal.kube.objects import Obj
-from shoal.scheduler.planner.from_objects import pod_from
+from shoal.kube.selectors import EVERYTHING, from_label_selector
+from shoal.scheduler.planner.from_objects import affinity_terms, pod_from
+from shoal.scheduler.planner.snapshot_types import AffinityTerm
 
 HOST = "kubernetes.io/hostname"
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -140,3 +142,22 @@ async def test_every_namespace_is_selected_by_its_name() -> None:
         await start_waiting(it, "podAffinity", namespaceSelector=selector)
         await web(it, "blue")
         assert await it.placed() == ["waits"]
+
+
+def test_terms_that_differ_in_their_namespaces_alone_have_hashes_of_their_own() -> None:
+    """Thousands of equal hashes would make every lookup among them a search."""
+    terms = [
+        {"topologyKey": HOST, "labelSelector": {}, "namespaceSelector": {"matchLabels": {"a": str(number)}}}
+        for number in range(100)
+    ]
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": terms}
+    pod = {"metadata": {"name": "p", "namespace": "ns"}, "spec": {"affinity": {"podAntiAffinity": required}}}
+    _, apart = affinity_terms(pod, {})
+    assert len({hash(term) for term in apart}) == 100
+
+
+def test_a_term_is_read_again_only_where_its_selection_changes() -> None:
+    term = AffinityTerm(EVERYTHING, HOST, frozenset(), from_label_selector(BLUE), frozenset({"old"}))
+    changes = [("old", None), ("old", {}), ("new", {"color": "blue"})]
+    assert [term.selection_changes(*change) for change in changes] == [True, True, True]
+    assert not any(term.selection_changes(name, labels) for name, labels in [("old", {"color": "blue"}), ("new", None)])

@@ -154,7 +154,7 @@ def _history(found: FoundJob, state: JobState, context: DescribeContext) -> Iter
         lines.append(Line(stamps.ended, f"It {_verb(job_status(state))}."))
     for line in group_events(lines):
         ago = format_duration((context.now - line.at).total_seconds())
-        yield f"{line.at.astimezone():%H:%M:%S} ({ago} ago)  {line.text}"
+        yield f"{line.at.astimezone():%H:%M:%S} ({ago} ago)  {_printable(line.text)}"
 
 
 def _line_of(event: Obj) -> Line | None:
@@ -165,6 +165,11 @@ def _line_of(event: Obj) -> Line | None:
     repeats = f" ({count} times)" if count > 1 else ""
     text = (event.get("message") or "").rstrip(".")
     return Line(times.parse(when), f"{text}{repeats}.", decoded(annotations_of(event).get(MESSAGE) or ""))
+
+
+def _printable(text: str) -> str:
+    """Without control characters: Events are written by others, and the page may go to a terminal."""
+    return "".join(char if char.isprintable() else " " for char in text)
 
 
 def _number(event: Obj) -> int:
@@ -255,5 +260,5 @@ def _why_groups_wait(found: FoundJob, context: DescribeContext) -> Iterator[str]
             continue
         if why := gangs.pending_reason(group):
             yield f"{gangs.group.kind} {name_of(group)} waits: {why}."
-        if unsaid := unsupported_features(group):
-            yield f"Its scheduler does not support {unsaid}."
+        if unsupported := unsupported_features(group):
+            yield f"Its scheduler does not support {unsupported}."

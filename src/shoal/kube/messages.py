@@ -14,6 +14,7 @@ import msgspec
 
 MESSAGE = "shoal.dev/message"  # on an Event: its message as code and parameters, for programs
 _LONGEST = 4096  # letters of that annotation that are read
+_DEEPEST = 16  # messages and lists within each other that are read
 
 
 class Message(msgspec.Struct, frozen=True, gc=False):
@@ -76,12 +77,14 @@ def decoded(text: str) -> Message | None:
         return None
 
 
-def _message(plain: Mapping[str, Any]) -> Message:
+def _message(plain: Mapping[str, Any], depth: int = _DEEPEST) -> Message:
     found = msgspec.convert(plain, Message)
-    return Message(found.code, {name: _parameter(value) for name, value in found.parameters.items()})
+    return Message(found.code, {name: _parameter(value, depth) for name, value in found.parameters.items()})
 
 
-def _parameter(value: Any) -> Any:
+def _parameter(value: Any, depth: int) -> Any:
+    if depth == 0:
+        raise RecursionError
     if isinstance(value, list):
-        return [_parameter(part) for part in value]
-    return _message(value) if isinstance(value, dict) else value
+        return [_parameter(part, depth - 1) for part in value]
+    return _message(value, depth - 1) if isinstance(value, dict) else value

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from shoal.cluster.clock import Clock
 from shoal.cluster.informer import Change
+from shoal.kube.errors import ApiError
 from shoal.kube.kinds import POD
 from shoal.kube.messages import Message
 from shoal.kube.objects import Key, Obj, is_terminating, key_of, labels_of, uid_of
@@ -35,7 +36,7 @@ log = Logger(__name__)
 
 MAX_AMOUNT = 1 << 60  # thousandths; the planner counts in 64 bits, and no cluster has so much of anything
 READ_OF_METADATA = ("uid", "labels", "annotations", "ownerReferences")
-UNREADABLE = (ValueError, TypeError, KeyError, AttributeError)
+UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, ApiError)  # an ApiError of a selector
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,10 +158,13 @@ class CacheUpdater:
             return
         for key in sorted(self._selects_namespaces & self.view.pods.keys() & pods.keys()):
             pod = self.view.pods[key]
+            if uid_of(pods[key]) != pod.uid or not any(
+                term.selection_changes(name, labels) for term in (*pod.together, *pod.apart)
+            ):
+                continue
             together, apart = affinity_terms(pods[key], self._namespace_labels)
-            if uid_of(pods[key]) == pod.uid and (together, apart) != (pod.together, pod.apart):
-                self.view.set_pod(replace(pod, together=together, apart=apart))
-                self._on_news()
+            self.view.set_pod(replace(pod, together=together, apart=apart))
+            self._on_news()
 
     # Groups
 
@@ -404,6 +408,7 @@ class CacheUpdater:
         group = self.view.pods[bind.pod].group
         if for_good or seen is None or uid_of(seen) != bind.uid:
             self.view.remove_pod(bind.pod)
+            self._selects_namespaces.discard(bind.pod)
             self._on_news()
         else:
             self.reread(seen)

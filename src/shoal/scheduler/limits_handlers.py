@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from shoal.cluster.informer import Change
+from shoal.kube.errors import ApiError
 from shoal.kube.objects import Key, Obj
 from shoal.kube.selectors import from_label_selector
 from shoal.logs import Logger
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 log = Logger(__name__)
 
-UNREADABLE = (ValueError, TypeError, KeyError, AttributeError)
+UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, ApiError)
 
 
 class LimitsUpdater:

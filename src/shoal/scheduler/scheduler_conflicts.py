@@ -133,8 +133,8 @@ class ConflictDetector:
         """Live ones for the same pods: with the seconds after which their claims expire if they are not renewed."""
         now, found = self._seconds(), {}
         for key, seen in self._seen.items():
-            said, left = self._claimed_scope(key), seen.ends_in(now)
-            if key != self._lease and said and left > 0 and self._claim.overlaps(PodScope.read(said)):
+            scope, left = self._claimed_scope(key), seen.ends_in(now)
+            if key != self._lease and scope and left > 0 and self._claim.overlaps(PodScope.read(scope)):
                 found[key] = left
         return found
 

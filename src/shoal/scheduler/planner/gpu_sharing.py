@@ -32,12 +32,12 @@ class SharedDevices:
         self._on: dict[int, dict[Key, Pod]] = {}
         self._seats: dict[Key, tuple[int, ...]] = {}
 
-    def begin(self, seated: Iterable[tuple[int, Pod]]) -> None:
-        """Count every device from here on; `seated` are all pods on nodes."""
+    def begin(self, placed: Iterable[tuple[int, Pod]]) -> None:
+        """Count every device from here on; `placed` are all pods on nodes."""
         self.are_shared = True
         self.free = np.zeros((len(self._room), MOST_DEVICES), dtype=np.int64)
         self.coming = np.zeros_like(self.free)
-        for row, pod in seated:
+        for row, pod in placed:
             if self._asked(pod):
                 self._on.setdefault(row, {})[pod.key] = pod
         for row in self._room.rows.values():

@@ -34,12 +34,17 @@ class AffinityTerm:
     selector: LabelSelector
     topology_key: str
     namespaces: frozenset[str]  # by name
-    namespace_selector: LabelSelector = field(default=NOTHING, hash=False)  # others, by their labels
+    namespace_selector: LabelSelector = NOTHING  # others, by their labels
     selected: frozenset[str] = frozenset()  # the namespaces that have such labels now
 
     @property
     def is_everywhere(self) -> bool:
         return self.namespace_selector == EVERYTHING
+
+    def selection_changes(self, namespace: str, labels: Mapping[str, str] | None) -> bool:
+        """Whether a namespace with these labels (None: it is gone) is selected and was not, or the reverse."""
+        by_labels = bool(self.namespace_selector.requirements) and labels is not None
+        return (namespace in self.selected) != (by_labels and self.namespace_selector.matches(labels or {}))
 
     def covers(self, namespace: str) -> bool:
         return namespace in self.namespaces or namespace in self.selected or self.is_everywhere
