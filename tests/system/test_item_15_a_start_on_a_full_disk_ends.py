@@ -70,3 +70,44 @@ async def test_sigterm_ends_a_start_that_waits(tmp_path: Path, monkeypatch: pyte
     data.make()
     with pytest.raises(StartInterrupted, match="stopped before the cluster was up"):
         await host(data, ClusterConfig(), on_ready=lambda _: pytest.fail("it cannot be up"))
+
+
+# A cluster that runs, and then has no room left for a write.
+FILL = """
+import json, subprocess, sys
+disk, job, shoal = sys.argv[1], sys.argv[2], sys.argv[3:]
+def run(*words):
+    done = subprocess.run([*shoal, *words, "--data", f"{disk}/data"], capture_output=True, text=True)
+    return [done.returncode, done.stdout, done.stderr]
+subprocess.run(["mount", "-t", "tmpfs", "-o", "size=6m", "none", disk], check=True)
+subprocess.run([*shoal, "up", "--detach", "--data", f"{disk}/data"], check=True, capture_output=True)
+try:
+    first = run("submit", job)
+    subprocess.run(["dd", "if=/dev/zero", f"of={disk}/fill", "bs=4k"], capture_output=True)
+    full = [run("get"), run("scale", "j", "pod=2"), run("delete", "j")]
+    subprocess.run(["rm", f"{disk}/fill"], check=True)
+    print(json.dumps([first, full, run("delete", "j")]))
+finally:
+    run("down")
+"""
+JOB = """apiVersion: batch/v1
+kind: Job
+metadata: {name: j}
+spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: i, command: [sleep, "60"]}]}}}
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounts a tmpfs in a mount namespace of its own")
+def test_a_cluster_whose_disk_fills_answers_reads_and_rejects_writes_in_a_sentence(tmp_path: Path) -> None:
+    disk, job = tmp_path / "disk", tmp_path / "job.yaml"
+    disk.mkdir()
+    job.write_text(JOB)
+    words = ["unshare", "--mount", "--propagation", "private", sys.executable, "-c", FILL, str(disk), str(job)]
+    shoal = [sys.executable, "-m", "shoal"]
+    played = subprocess.run([*words, *shoal], env=plain(), check=True, stdout=subprocess.PIPE, text=True)
+    first, (listed, *writes), after = json.loads(played.stdout.splitlines()[-1])
+    assert (first[0], listed[0], "j " in listed[1], after[0]) == (0, 0, True, 0)
+    for code, _, error in writes:
+        lines = [line for line in error.splitlines() if not line.startswith("Cluster: ")]
+        assert (code, len(lines)) == (1, 1), error
+        assert "database or disk is full" in lines[0]
