@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from shoal.engine.messages import REPEATED, SEVERAL
 from shoal.engine.state import format_tasks
 from shoal.kube.messages import Catalog, Message
 from shoal.operator.messages import CATALOG
@@ -19,28 +20,6 @@ _MAX_FAILURES = 3  # of one task, each with its own lines
 _FAILED, _OPENED = frozenset({"TaskFailed"}), frozenset({"RunOpened"})
 _RETRIED = frozenset({"TaskRetried", "TaskRetried.Free"})
 _RUN_FAILED = frozenset({"RunEnding.Failed", "RunEnding.FailedWith"})
-
-_SEVERAL = Catalog(
-    {
-        "TaskFailed": "{tasks} failed in attempt {attempt}: {cause}",
-        "TaskFailed.Evicted": "{tasks} were evicted in attempt {attempt}: {cause}",
-        "TaskLost": "{tasks} were lost in attempt {attempt}: {cause}",
-        "TaskLost.Evicted": "{tasks} were evicted in attempt {attempt}: {cause}",
-        "TaskRetried": "{tasks} are tried again as attempt {attempt} ({charged} charged each)",
-        "TaskRetried.Free": "{tasks} are tried again as attempt {attempt}, at no cost",
-        "RetriesExhausted": "{tasks} are not tried again: no retry is left",
-    }
-)
-_REPEATED = Catalog(
-    {
-        "TaskFailed": "{task} failed {times} times since {since}, the last time: {cause}",
-        "RunEnding.Failed": "{job} failed as a whole {times} times since {since}, the last time because {cause}",
-        "RunEnding.FailedWith": (
-            "{job} failed as a whole {times} times since {since}, the last time: {outcome}, because {cause}"
-        ),
-        "RunOpened": "Run {run} of {job} is open, the last of {times} since {since}",
-    }
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +58,7 @@ def group_events(lines: Iterable[Line]) -> list[Line]:
 
 def _task_of(line: Line) -> tuple[str, int] | None:
     """Role and index, where the line is about one task and may be about several."""
-    if line.message is None or line.message.code not in _SEVERAL:
+    if line.message is None or line.message.code not in SEVERAL:
         return None
     role, dash, index = str(line.get("task")).rpartition("-")
     return (role, int(index)) if dash and index.isdecimal() and len(index) < 10 else None
@@ -94,7 +73,7 @@ def _key_of(line: Line) -> tuple[Any, ...]:
 
 
 def _of_several(line: Line, tasks: list[tuple[str, int]]) -> Line:
-    return _with(line, _SEVERAL, {"tasks": format_tasks(tasks[0][0], sorted(index for _, index in tasks))})
+    return _with(line, SEVERAL, {"tasks": format_tasks(tasks[0][0], sorted(index for _, index in tasks))})
 
 
 def _with(line: Line, texts: Catalog, more: Mapping[str, Any]) -> Line:
@@ -103,7 +82,7 @@ def _with(line: Line, texts: Catalog, more: Mapping[str, Any]) -> Line:
     message = Message(line.message.code, {**line.message.parameters, **more})
     try:
         return replace(line, text=f"{(CATALOG | texts).text(message)}.")
-    except (KeyError, ValueError):
+    except (KeyError, ValueError, TypeError):
         return line
 
 
@@ -119,7 +98,7 @@ def _without_repeated_tasks(lines: list[Line]) -> list[Line]:
         if len(known) <= _MAX_FAILURES:
             kept.append(line)
         elif line is known[-1]:
-            kept.append(_with(line, _REPEATED, _repetition(known, "attempt")))
+            kept.append(_with(line, REPEATED, _repetition(known, "attempt")))
     return kept
 
 
@@ -128,10 +107,10 @@ def _without_repeated_runs(lines: list[Line]) -> list[Line]:
     failed = [line for line in lines if line.is_of(_RUN_FAILED)]
     opened = [line for line in lines if line.is_of(_OPENED)]
     if len(failed) > _MAX_FAILURES:
-        last = _with(failed[-1], _REPEATED, _repetition(failed, "run"))
+        last = _with(failed[-1], REPEATED, _repetition(failed, "run"))
         return [last if line is failed[-1] else line for line in lines if line is failed[-1] or not _is_run(line)]
     if len(opened) > _MAX_FAILURES:
-        last = _with(opened[-1], _REPEATED, _repetition(opened, "run"))
+        last = _with(opened[-1], REPEATED, _repetition(opened, "run"))
         return [last if line is opened[-1] else line for line in lines if line is opened[-1] or not line.is_of(_OPENED)]
     return lines
 

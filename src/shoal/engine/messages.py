@@ -79,6 +79,29 @@ CATALOG = Catalog(
         "Cause.Command": "a Command requested it",
     }
 )
+# The text of a message about several tasks, for readers that group them.
+SEVERAL = Catalog(
+    {
+        "TaskFailed": "{tasks} failed in attempt {attempt}: {cause}",
+        "TaskFailed.Evicted": "{tasks} were evicted in attempt {attempt}: {cause}",
+        "TaskLost": "{tasks} were lost in attempt {attempt}: {cause}",
+        "TaskLost.Evicted": "{tasks} were evicted in attempt {attempt}: {cause}",
+        "TaskRetried": "{tasks} are tried again as attempt {attempt} ({charged} charged each)",
+        "TaskRetried.Free": "{tasks} are tried again as attempt {attempt}, at no cost",
+        "RetriesExhausted": "{tasks} are not tried again: no retry is left",
+    }
+)
+# The text of the last message of a series, with how often and since when.
+REPEATED = Catalog(
+    {
+        "TaskFailed": "{task} failed {times} times since {since}, the last time: {cause}",
+        "RunEnding.Failed": "{job} failed as a whole {times} times since {since}, the last time because {cause}",
+        "RunEnding.FailedWith": (
+            "{job} failed as a whole {times} times since {since}, the last time: {outcome}, because {cause}"
+        ),
+        "RunOpened": "Run {run} of {job} is open, the last of {times} since {since}",
+    }
+)
 
 
 def cause_of(event: Event) -> Message:
