@@ -157,11 +157,11 @@ def _bounded(warnings: tuple[str, ...]) -> list[str]:
     if sum(map(len, texts)) <= _WARNINGS_CHARACTERS:
         return texts
     cut = [text[:_WARNING_CHARACTERS] for text in texts]
-    count_kept, left = 0, _WARNINGS_CHARACTERS
-    while count_kept < len(cut) and len(cut[count_kept]) <= left:
-        left -= len(cut[count_kept])
-        count_kept += 1
-    return [*cut[:count_kept], f"{len(cut) - count_kept} more warnings are not shown"] if count_kept < len(cut) else cut
+    kept_count, left = 0, _WARNINGS_CHARACTERS
+    while kept_count < len(cut) and len(cut[kept_count]) <= left:
+        left -= len(cut[kept_count])
+        kept_count += 1
+    return [*cut[:kept_count], f"{len(cut) - kept_count} more warnings are not shown"] if kept_count < len(cut) else cut
 
 
 def _quoted(text: str) -> bytes:

@@ -102,17 +102,17 @@ async def pages(
         ("health", options.health_address, health_pages(readiness)),
     )
     listeners: list[tuple[Address, list[str], dict[str, GetPage]]] = []
-    for what, address, pages in configured:
+    for what, address, handlers in configured:
         if address is None:
             continue
         shared = next((listener for listener in listeners if listener[0] == address and address.port), None)
         if shared is None:
-            listeners.append((address, [what], pages))
+            listeners.append((address, [what], handlers))
         else:
             shared[1].append(what)
-            shared[2].update(pages)
+            shared[2].update(handlers)
     async with AsyncExitStack() as stack:
-        for address, names, pages in listeners:
-            get = {path: page_handler(get_page) for path, get_page in pages.items()}
+        for address, names, handlers in listeners:
+            get = {path: page_handler(get_page) for path, get_page in handlers.items()}
             await stack.enter_async_context(serve_http(" and ".join(names), address, get=get))
         yield

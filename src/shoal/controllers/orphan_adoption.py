@@ -53,8 +53,8 @@ class OrphanAdoptionController:
         async with asyncio.TaskGroup() as group:
             for copy in self._owners:
                 group.create_task(copy.run())
-            told = [(copy, self._owner_changed) for copy in self._owners]
-            with subscribe_all(*told, (self._pods, self._pod_changed)):
+            subscriptions = [(copy, self._owner_changed) for copy in self._owners]
+            with subscribe_all(*subscriptions, (self._pods, self._pod_changed)):
                 try:
                     await wait_forever()
                 finally:

@@ -38,13 +38,13 @@ def quota_status(quota: Obj, used: Amounts) -> Obj:
     hard = at_path(quota, "spec", "hard", default={})
     said = at_path(quota, "status", "used", default={})
     known = amounts(said)
-    told = {
+    shown = {
         # The server may write the same amount in another form: those are not changed.
         name: said[name] if known.get(name) == used.get(name, 0) else format_amount(name, used.get(name, 0))
         for name in hard
         if _is_of_pods(name)
     }
-    return {"hard": dict(hard), "used": told}
+    return {"hard": dict(hard), "used": shown}
 
 
 def _is_of_pods(name: str) -> bool:

@@ -108,11 +108,11 @@ def encode(job: Job, state: JobState) -> str:
     """The annotation's text."""
     kept = compact_state(state, job.policies.pod_policy.memory)
     settled, leaving = _pack_settled(kept.settled)
-    ledger = _StoredState(
+    stored = _StoredState(
         job.uid, kept.run, [_role(role) for role in kept.roles], dict(kept.charges), settled, leaving,
         dict(kept.due), kept.handled, kept.stamps, kept.round, dict(kept.frozen), kept.memo,
     )  # fmt: skip
-    return msgspec.json.encode(_without_empty(msgspec.to_builtins(ledger))).decode()
+    return msgspec.json.encode(_without_empty(msgspec.to_builtins(stored))).decode()
 
 
 def restore(manifest: Obj, most_indexes: int = MOST_INDEXES) -> JobState | None:
@@ -238,22 +238,22 @@ class _RangeExpander:
         return found
 
 
-def _state(ledger: _StoredState, most_indexes: int) -> JobState:
-    stored_seconds(ledger.run.delay_seconds)
-    for record in (ledger.run, ledger.stamps, *ledger.due.values()):
+def _state(stored: _StoredState, most_indexes: int) -> JobState:
+    stored_seconds(stored.run.delay_seconds)
+    for record in (stored.run, stored.stamps, *stored.due.values()):
         _check_zones(record)
     unfolded = _RangeExpander(most_indexes)
     return JobState(
-        run=ledger.run,
-        roles=tuple(_role_state(role, unfolded) for role in ledger.roles),
-        charges=ledger.charges,
-        settled={**ledger.settled, **dict(_unpack_settled(ledger.leaving))},
-        due=ledger.due,
-        handled=ledger.handled,
-        stamps=ledger.stamps,
-        round=ledger.round,
-        frozen=ledger.frozen,
-        memo=ledger.memo,
+        run=stored.run,
+        roles=tuple(_role_state(role, unfolded) for role in stored.roles),
+        charges=stored.charges,
+        settled={**stored.settled, **dict(_unpack_settled(stored.leaving))},
+        due=stored.due,
+        handled=stored.handled,
+        stamps=stored.stamps,
+        round=stored.round,
+        frozen=stored.frozen,
+        memo=stored.memo,
     )
 
 

@@ -239,12 +239,12 @@ def _outcome(job: Job, tallies: Tallies, rule: CompletionRule, ended: list[Compl
 def _trigger(rule: CompletionRule, need: int, ended: list[CompletedTask]) -> CompletedTask | None:
     """The task whose end made the first claim true: the need-th of its kind in the order they were done."""
     condition = rule.conditions[0]
-    count_for = [
+    matching = [
         each for each in ended if condition.of in (ALL, each.ref.role) and _is_of_kind(condition.tally, each.task)
     ]
-    if not count_for:
+    if not matching:
         return None
-    return count_for[-1] if condition.of == ALL else count_for[min(max(need, 1), len(count_for)) - 1]
+    return matching[-1] if condition.of == ALL else matching[min(max(need, 1), len(matching)) - 1]
 
 
 def _is_of_kind(tally: Tally, task: TaskState) -> bool:

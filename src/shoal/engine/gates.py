@@ -17,8 +17,8 @@ from shoal.engine.writes import GateStatus
 def evaluate_gates(job: Job, state: JobState, context: PassContext) -> tuple[GateStatus, ...]:
     reason = _job_gate_reason(job, state, context)
     if reason:
-        told = _event_reason(job, context, reason)
-        return tuple([GateStatus(role.name, False, reason, told) for role in job.roles])
+        event_reason = _event_reason(job, context, reason)
+        return tuple([GateStatus(role.name, False, reason, event_reason) for role in job.roles])
     ordered = any(role.after for role in job.roles)
     counts = tally(job, state, context).roles if ordered else {}
     return tuple([_gate_status(job, role, context, counts) for role in job.roles])

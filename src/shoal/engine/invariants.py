@@ -386,10 +386,10 @@ def _known_writes(case: CheckedStep) -> Iterator[str]:
     ]
     if case.job.policies.pod_policy.names is PodNames.INDEX and len(set(targets)) < len(targets):
         yield "the same thing is written twice"
-    anchors = [
+    run_owner_creates = [
         write for write in case.step.writes if isinstance(write, Create) and isinstance(write.target, RunOwnerRef)
     ]
-    if anchors and case.observed.run_owner is not None:
+    if run_owner_creates and case.observed.run_owner is not None:
         yield "an anchor is made while its name is held"
 
 

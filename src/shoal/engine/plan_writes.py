@@ -171,13 +171,13 @@ def _is_run_empty(state: JobState, context: PassContext) -> bool:
 def _plan_pods(
     job: Job, state: JobState, context: PassContext, doors: tuple[GateStatus, ...], build_context: BuildContext
 ) -> Iterator[Create]:
-    open_doors = {gate_status.role for gate_status in doors if gate_status.open}
-    if not open_doors or not _is_run_due(job, state, context):
+    open_roles = {gate_status.role for gate_status in doors if gate_status.open}
+    if not open_roles or not _is_run_due(job, state, context):
         return
     reserved = context.used_names if job.policies.pod_policy.names is PodNames.INDEX else context.pods.keys()
     rank = 0
     for role in state.roles:
-        if role.name in open_doors:
+        if role.name in open_roles:
             for position, task in enumerate(role.tasks):
                 attempt = task.attempt
                 if task.stage is not Stage.WAITING or attempt.uid is not None or attempt.outcome is not None:

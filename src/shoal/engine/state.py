@@ -289,10 +289,10 @@ def _with_tasks(role: RoleState, changed: Mapping[int, TaskState] | None) -> Rol
     return replace(role, tasks=tuple([changed.get(task.index, task) for task in role.tasks]))
 
 
-def format_ranges(parse_ranges: Iterable[int]) -> str:
+def format_ranges(indexes: Iterable[int]) -> str:
     """Rising indexes as text: `0-3,7`."""
     spans: list[list[int]] = []
-    for index in sorted(parse_ranges):
+    for index in sorted(indexes):
         if spans and spans[-1][1] == index - 1:
             spans[-1][1] = index
         else:
@@ -300,10 +300,10 @@ def format_ranges(parse_ranges: Iterable[int]) -> str:
     return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in spans)
 
 
-def format_tasks(role: str, parse_ranges: Iterable[int]) -> str:
+def format_tasks(role: str, indexes: Iterable[int]) -> str:
     """Tasks as people list them: `worker-0 to worker-3 and worker-7`."""
     parts = []
-    for span in format_ranges(parse_ranges).split(","):
+    for span in format_ranges(indexes).split(","):
         low, _, high = span.partition("-")
         is_pair = bool(high) and int(high) == int(low) + 1
         ends = [f"{role}-{index}" for index in (low, high) if index]

@@ -28,8 +28,8 @@ def state_change(before: JobState, after: JobState) -> StateChange:
     if len(before.roles) != len(after.roles) or _decided_run(before) != _decided_run(after):
         return StateChange.DECISIONS
     roles = zip(before.roles, after.roles, strict=True)
-    told = [_diff_role(old, new) for old, new in roles if old is not new]
-    return max((_diff_run_owner(before.run.run_owner, after.run.run_owner), *told))
+    role_changes = [_diff_role(old, new) for old, new in roles if old is not new]
+    return max((_diff_run_owner(before.run.run_owner, after.run.run_owner), *role_changes))
 
 
 def _diff_run_owner(was: str | None, now: str | None) -> StateChange:

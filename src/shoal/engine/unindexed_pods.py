@@ -35,10 +35,10 @@ def assign_slots(job: Job, state: JobState, context: PassContext) -> JobState:
             waiting.setdefault(pod.role, []).append(pod)
     known = {role.name for role in state.roles}
     roles = [*state.roles, *(RoleState(name) for name in waiting if name not in known)]
-    seated = tuple(_assign_role_slots(role, waiting.get(role.name, []), context) for role in roles)
-    if len(seated) == len(state.roles) and all(a is b for a, b in zip(seated, state.roles, strict=True)):
+    assigned = tuple(_assign_role_slots(role, waiting.get(role.name, []), context) for role in roles)
+    if len(assigned) == len(state.roles) and all(a is b for a, b in zip(assigned, state.roles, strict=True)):
         return state
-    return replace(state, roles=seated)
+    return replace(state, roles=assigned)
 
 
 def _needs_slot(job: Job, pod: ObservedPod) -> bool:

@@ -175,8 +175,8 @@ class JobReconciler:
 
     @property
     def _copies(self) -> tuple[Informer, ...]:
-        anchors = (self._run_owners.reflector,) if self._run_owner is not None else ()
-        return self._pods.reflector, *anchors, *self._owned.reflectors, self._jobs
+        run_owners = (self._run_owners.reflector,) if self._run_owner is not None else ()
+        return self._pods.reflector, *run_owners, *self._owned.reflectors, self._jobs
 
     async def run(self) -> None:
         try:
@@ -498,11 +498,11 @@ class JobReconciler:
 
     async def _write_state(self, entry: JobCacheEntry, job: Job, state: JobState) -> None:
         version = entry.manifest["metadata"]["resourceVersion"]
-        ledger = self._dialect.save_state(job, state, self._settings)
+        state_patch = self._dialect.save_state(job, state, self._settings)
         condition = {"op": "replace", "path": "/metadata/resourceVersion", "value": version}
         entry.stored.is_unknown = True  # until the response is here, also where the pass is cancelled before it
-        patch = [condition, *ledger.patch(entry.manifest)]
-        entry.manifest = await self._patch_job(entry, patch, PatchType.JSON, ledger.subresource)
+        patch = [condition, *state_patch.patch(entry.manifest)]
+        entry.manifest = await self._patch_job(entry, patch, PatchType.JSON, state_patch.subresource)
         entry.stored = StoredState(state)
 
     async def _patch_job(self, entry: JobCacheEntry, patch: Obj | list[Obj], form: PatchType, subresource: str) -> Obj:

@@ -91,10 +91,10 @@ def _read(certificate: bytes) -> x509.Certificate | None:
 
 def _names_in(certificate: x509.Certificate) -> set[str]:
     try:
-        said = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        alternative_names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except x509.ExtensionNotFound:
         return set()
-    return {str(name.value) for name in said}
+    return {str(name.value) for name in alternative_names}
 
 
 class Certifier:

@@ -26,24 +26,31 @@ Conditions = list[Obj]
 
 
 def with_condition(
-    conditions: Sequence[Obj], claim: str, status: str, reason: str, message: str, now: datetime, *, renew: bool = False
+    conditions: Sequence[Obj],
+    condition_type: str,
+    status: str,
+    reason: str,
+    message: str,
+    now: datetime,
+    *,
+    renew: bool = False,
 ) -> Conditions:
     """Unchanged where status and reason are those of before, unless `renew`: lastUpdateTime is the time of the last
     progress."""
-    before = find_condition(conditions, claim)
+    before = find_condition(conditions, condition_type)
     if before is not None and (before.get("status"), before.get("reason")) == (status, reason) and not renew:
         return list(conditions)
     is_same = before is not None and before.get("status") == status
     since = before["lastTransitionTime"] if before is not None and is_same else rfc3339(now)
     made = {
-        "type": claim, "status": status, "lastUpdateTime": rfc3339(now), "lastTransitionTime": since,
+        "type": condition_type, "status": status, "lastUpdateTime": rfc3339(now), "lastTransitionTime": since,
         "reason": reason, "message": message,
     }  # fmt: skip
-    return [*without(conditions, claim), made]
+    return [*without(conditions, condition_type), made]
 
 
-def without(conditions: Iterable[Obj], claim: str) -> Conditions:
-    return [each for each in conditions if each.get("type") != claim]
+def without(conditions: Iterable[Obj], condition_type: str) -> Conditions:
+    return [each for each in conditions if each.get("type") != condition_type]
 
 
 def has_deadline(deployment: Obj) -> bool:

@@ -42,10 +42,10 @@ def snapshot(
     retried = notice.kind is NoticeKind.TASK_RETRY
     if not (switches.task.on_task_retry if retried else switches.task.on_task_deletion):
         return None
-    told = _task(manifest, state, notice.role, notice.record)
+    last_version = _task(manifest, state, notice.role, notice.record)
     if not retried:
-        told["metadata"] |= {"deletionTimestamp": rfc3339(now), "deletionGracePeriodSeconds": 0}
-    return Snapshot(about, ON_TASK_RETRY if retried else ON_TASK_DELETION, told)
+        last_version["metadata"] |= {"deletionTimestamp": rfc3339(now), "deletionGracePeriodSeconds": 0}
+    return Snapshot(about, ON_TASK_RETRY if retried else ON_TASK_DELETION, last_version)
 
 
 def deletion_snapshot(gone: Obj, settings: FrameworkSettings) -> Snapshot | None:
@@ -58,15 +58,15 @@ def deletion_snapshot(gone: Obj, settings: FrameworkSettings) -> Snapshot | None
         return Snapshot(str(whose.key), ON_POD_DELETION, {"apiVersion": "v1", "kind": "Pod", **gone})
     if gone.get("kind", "Framework") != "Framework" or not switches.framework.on_framework_deletion:
         return None
-    told = {"apiVersion": names.API_VERSION, "kind": "Framework", **gone}
+    last_version = {"apiVersion": names.API_VERSION, "kind": "Framework", **gone}
     if gone.get("status"):
-        told["status"] = unpacked(gone["status"])
-    return Snapshot(str(key_of(gone)), ON_FRAMEWORK_DELETION, told)
+        last_version["status"] = unpacked(gone["status"])
+    return Snapshot(str(key_of(gone)), ON_FRAMEWORK_DELETION, last_version)
 
 
 def _framework(manifest: Obj, state: JobState) -> Obj:
-    told = {"apiVersion": names.API_VERSION, "kind": "Framework", **manifest}
-    return {**told, "status": status_of(name_of(manifest), state)}
+    last_version = {"apiVersion": names.API_VERSION, "kind": "Framework", **manifest}
+    return {**last_version, "status": status_of(name_of(manifest), state)}
 
 
 def _task(manifest: Obj, state: JobState, role: str, task: TaskState) -> Obj:

@@ -42,11 +42,11 @@ def _pod_errors(template: Obj, path: str, stamps: dict[str, str]) -> Iterator[Ca
     schema = named("PodTemplateSpec")
     proper = template_fields.canonical(template)
     wrong = list(find_mismatches(schema, proper))
-    said = [path_of("", misfit.steps) for misfit in wrong]
+    reported_paths = [path_of("", misfit.steps) for misfit in wrong]
     pod = _pod(drop_unknown(schema, filled(remove_mismatches(proper, wrong) or {}, stamps)), stamps)
     apply_defaults(POD, pod)
     for cause in validate_create(POD, pod):
-        if not is_at_or_below(cause.field, said):
+        if not is_at_or_below(cause.field, reported_paths):
             yield Cause(cause.reason, cause.message, f"{path}.{cause.field}")
 
 

@@ -123,8 +123,8 @@ def _fitting(name: str, limit: int) -> str:
 
 
 def digest_of(backend: Backend, gang: GangSpec) -> str:
-    told = {**backend.spec(gang), **({ELASTIC: True} if backend.requests_shrink and gang.is_elastic else {})}
-    return blake2b(json.dumps(told, sort_keys=True).encode(), digest_size=8).hexdigest()
+    content = {**backend.spec(gang), **({ELASTIC: True} if backend.requests_shrink and gang.is_elastic else {})}
+    return blake2b(json.dumps(content, sort_keys=True).encode(), digest_size=8).hexdigest()
 
 
 def _name(backend: Backend, gang: GangSpec) -> str:
@@ -218,8 +218,12 @@ class _DelegatedObjects(OwnedObjectsWrapper):
             return made
         assert backend.kind is not None
         gang = self._wanted.of(manifest)[apply.target.key]
-        unsaid = ", nor ".join(backend.unsupported_fields(gang))
-        notes = {**annotations_of(made), **backend.group_annotations, **({LEFT_OUT: unsaid} if unsaid else {})}
+        unsupported = ", nor ".join(backend.unsupported_fields(gang))
+        notes = {
+            **annotations_of(made),
+            **backend.group_annotations,
+            **({LEFT_OUT: unsupported} if unsupported else {}),
+        }
         if not backend.requests_shrink:
             notes.pop(ELASTIC, None)  # eviction is decided by that scheduler alone
         metadata = {**made["metadata"], "name": _name(backend, gang), "annotations": notes}

@@ -34,9 +34,9 @@ def build_pod(manifest: Obj, create: Create) -> Obj:
         pod = pod_builder.pod_from(manifest, JOB, create)
     else:
         own = {INDEX: str(ref.index)}
-        completion_progress = {FAILURES: str(create.failures)} if spec.get("backoffLimitPerIndex") is not None else {}
+        failure_annotations = {FAILURES: str(create.failures)} if spec.get("backoffLimitPerIndex") is not None else {}
         pod = pod_builder.pod_from(
-            manifest, JOB, create, infix=f"{ref.index}-", labels=own, annotations={**own, **completion_progress}
+            manifest, JOB, create, infix=f"{ref.index}-", labels=own, annotations={**own, **failure_annotations}
         )
         if not pod["spec"].get("hostname"):
             pod["spec"]["hostname"] = f"{name_of(manifest)}-{ref.index}"

@@ -141,13 +141,13 @@ def _succeeded(state: JobState) -> int:
 
 
 def _failed(state: JobState, pods: list[ObservedPod], before: Obj) -> int:
-    completion_progress = state.charged + _failed_for_good(state)
+    failed_count = state.charged + _failed_for_good(state)
     outcome = state.run.outcome
     if state.run.intent is Intent.END and outcome is not None and not outcome.is_ok:
         done = {task.index for role in state.roles for task in role.tasks if task.is_done}
         cut = [pod for pod in pods if pod.uid not in state.settled and _is_cut(pod, done)]
-        completion_progress = max(completion_progress + len(cut), int(before.get("failed") or 0))
-    return completion_progress
+        failed_count = max(failed_count + len(cut), int(before.get("failed") or 0))
+    return failed_count
 
 
 def _is_cut(pod: ObservedPod, done: Container[int | None]) -> bool:

@@ -61,8 +61,8 @@ def owned_objects(spec: JobSpec, scene: PluginJob) -> tuple[OwnedObject, ...]:
         for part in parts
     ]
     made += [
-        OwnedObject(f"{_CLAIM}{locate_object}", lifetime=Lifetime.UNTIL_DELETED, digest="claim", write_back=True)
-        for locate_object in _claimed(spec)
+        OwnedObject(f"{_CLAIM}{position}", lifetime=Lifetime.UNTIL_DELETED, digest="claim", write_back=True)
+        for position in _claimed(spec)
     ]
     return tuple(made)
 
@@ -74,7 +74,7 @@ def _is_wanted(part: str, spec: JobSpec) -> bool:
 
 def _claimed(spec: JobSpec) -> list[int]:
     """The places of volumes whose claims we make."""
-    return [locate_object for locate_object, volume in enumerate(spec.volumes) if volume.volume_claim is not None]
+    return [position for position, volume in enumerate(spec.volumes) if volume.volume_claim is not None]
 
 
 def _digest(content: Any) -> str:

@@ -13,22 +13,22 @@ from shoal.kube.objects import Key, Obj, name_of, namespace_of, uid_of
 from shoal.scheduler.api.pod_groups import COMMAND
 
 
-def target(new_command: Obj) -> Key | None:
+def target(command: Obj) -> Key | None:
     """The Job an order is for; None for a queue's."""
-    meant = new_command.get("target") or {}
+    meant = command.get("target") or {}
     if meant.get("kind") != "Job" or not str(meant.get("apiVersion") or "").startswith(f"{names.GROUP}/"):
         return None
-    return Key(namespace_of(new_command), str(meant.get("name") or ""))
+    return Key(namespace_of(command), str(meant.get("name") or ""))
 
 
-def read(new_command: Obj, manifest: Obj) -> Command:
+def read(command: Obj, manifest: Obj) -> Command:
     """The order as a Command; an unknown action is reported as such."""
-    action, meant = str(new_command.get("action") or ""), (new_command.get("target") or {}).get("uid")
+    action, meant = str(command.get("action") or ""), (command.get("target") or {}).get("uid")
     if meant and meant != uid_of(manifest):
         action = f"{action} for a Job with uid {meant}"
-    elif "" < _created(new_command) < _created(manifest):  # RFC 3339 in UTC and whole seconds, so text compares as time
-        action = f"{action} from {_created(new_command)}, before this Job was created"
-    return Command(uid_of(new_command), action)
+    elif "" < _created(command) < _created(manifest):  # RFC 3339 in UTC and whole seconds, so text compares as time
+        action = f"{action} from {_created(command)}, before this Job was created"
+    return Command(uid_of(command), action)
 
 
 def _created(obj: Obj) -> str:

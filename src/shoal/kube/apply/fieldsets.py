@@ -55,7 +55,7 @@ def difference(left: FieldSet, right: FieldSet) -> FieldSet:
 
 def _difference_of_two(left: FieldSet, right: FieldSet) -> FieldSet | None:
     """A node without what the other node holds; None where nothing is left of it."""
-    is_member = (not left or HERE in left) and bool(right) and HERE not in right
+    left_is_member = (not left or HERE in left) and bool(right) and HERE not in right
     below = {}
     for step, node in left.items():
         if step == HERE:
@@ -64,7 +64,7 @@ def _difference_of_two(left: FieldSet, right: FieldSet) -> FieldSet | None:
         rest = node if other is None else _difference_of_two(node, other)
         if rest is not None:
             below[step] = rest
-    if is_member:
+    if left_is_member:
         return {HERE: {}, **below} if below else {}
     return below or None
 
