@@ -87,14 +87,14 @@ class Digest:
         """The summary of this line, if any."""
         if group := GROUP.search(line):
             self._workers = int(group[1])
-            return f"{self._workers} workers have met"
+            return f"{self._workers} workers joined"
         if pace := PACE.search(line):
             epoch, step, steps, loss = pace.groups()
             return f"{self._workers} workers, epoch {epoch}, step {step:>2} of {steps}: loss {float(loss):.4f}"
         if CHANGE.search(line):
             return "the group changes"
         if resumed := RESUME.search(line):
-            return f"they go on in epoch {resumed[1]} at step {resumed[2]}"
+            return f"training continues in epoch {resumed[1]} at step {resumed[2]}"
         if result := RESULT.search(line):
             return f"validation accuracy {float(result[1]):.1f} %"
         return None

@@ -23,11 +23,11 @@ Test: [0/5]\tTime  0.252 ( 0.252)\tLoss 4.7759e-01 (4.7759e-01)\tAcc@1  86.72 ( 
 def test_what_changes_the_group_and_how_far_it_is() -> None:
     digest = Digest()
     assert [sentence for line in LOG.splitlines() if (sentence := digest.of(line))] == [
-        "4 workers have met",
+        "4 workers joined",
         "4 workers, epoch 1, step  5 of 40: loss 0.8547",
         "the group changes",
-        "2 workers have met",
-        "they go on in epoch 1 at step 5",
+        "2 workers joined",
+        "training continues in epoch 1 at step 5",
         "2 workers, epoch 1, step 10 of 40: loss 0.7926",
         "validation accuracy 83.8 %",
     ]
