@@ -12,11 +12,13 @@ from shoal.cli.feasibility import (
     MissingObject,
     Unschedulable,
     find_unschedulable,
+    fit_of_event,
     fit_of_group,
     fit_of_pod,
 )
 from shoal.engine import Intent, JobState, RoleState, Run, Stage, Stamps, TaskState
 from shoal.kube.kinds import CONFIG_MAP, PERSISTENT_VOLUME_CLAIM, SECRET
+from shoal.kube.messages import Message
 from shoal.kube.objects import Key, Obj
 
 BEGUN = Stamps(started=datetime(2030, 1, 1, tzinfo=UTC))
@@ -138,3 +140,29 @@ GROUPS: dict[str, tuple[Obj, FitResult | None]] = {
 def test_how_a_group_fits(case: str) -> None:
     group, expected = GROUPS[case]
     assert fit_of_group(group) == expected
+
+
+REJECTED = Message("OwnedObjectUnavailable.Rejected", {"kind": "PodGroup", "name": "x", "cause": "needs 3"})
+EVENTS: dict[str, tuple[Obj, Message | None, FitResult | None]] = {
+    "rejected": ({"lastTimestamp": "2030-01-01T00:00:01Z"}, REJECTED, FitResult(why="needs 3", is_size=False)),
+    "rejected before all files were submitted": ({"lastTimestamp": "2030-01-01T00:00:00Z"}, REJECTED, None),
+    "not rejected, and tried again": (
+        {"lastTimestamp": "2030-01-01T00:00:01Z"},
+        Message("OwnedObjectUnavailable", REJECTED.parameters),
+        None,
+    ),
+    "without data": ({"lastTimestamp": "2030-01-01T00:00:01Z", "message": "PodGroup x is rejected"}, None, None),
+    "without a time": ({}, REJECTED, None),
+}
+
+
+@pytest.mark.parametrize("case", EVENTS)
+def test_how_an_owned_object_fits(case: str) -> None:
+    event, message, expected = EVENTS[case]
+    assert fit_of_event(event, message, BEGUN.started or datetime.now(UTC)) == expected
+
+
+def test_a_job_whose_owned_object_is_rejected_is_given_up() -> None:
+    rejected = FitResult(why="needs 3", is_size=False)
+    waits = ledger(Stage.WAITING, Stage.WAITING)
+    assert find_unschedulable(waits, [rejected]) == Unschedulable("", "needs 3", is_all=True, is_size=False)

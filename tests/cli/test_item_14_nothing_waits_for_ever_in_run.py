@@ -39,7 +39,10 @@ def closed_queue() -> list[Obj]:
         "apiVersion": "bus.volcano.sh/v1alpha1", "kind": "Command", "metadata": {"name": "close"},
         "action": "CloseQueue", "target": {"apiVersion": queues, "kind": "Queue", "name": "shut"},
     }  # fmt: skip
-    return [queue, close, vcjob("x", task(fate=runs()), queue="shut")]
+    job = vcjob("x", task(fate=runs()), queue="shut")
+    # Its pods would otherwise start if the Job came to the queue before the Command was carried out.
+    job["spec"]["tasks"][0]["template"]["spec"]["schedulingGates"] = [{"name": "example.com/gate"}]
+    return [queue, close, job]
 
 
 def batch_job(**spec: Any) -> Obj:

@@ -9,9 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from shoal.engine import JobState
+from shoal.kube import times
 from shoal.kube.conditions import condition_of, group_too_large_message, too_large_message
 from shoal.kube.kinds import CONFIG_MAP, PERSISTENT_VOLUME_CLAIM, SECRET, Kind
 from shoal.kube.messages import Message
@@ -20,6 +22,7 @@ from shoal.scheduler.messages import CATALOG
 
 _ENDED = ("Succeeded", "Failed")
 _QUEUE_CLOSED = "QueueClosed"
+OWNED_OBJECT_FAILED = "OwnedObjectUnavailable"
 _NO_COMMAND = "ImageNotConfigured"
 # What the node and the scheduler report of an object that a pod refers to; nothing of an optional reference.
 _KINDS = {kind.kind.lower(): kind for kind in (CONFIG_MAP, SECRET, PERSISTENT_VOLUME_CLAIM)}
@@ -77,6 +80,15 @@ def fit_of_group(group: Obj, before: frozenset[str] = frozenset()) -> FitResult 
     if (unschedulable.get("status"), unschedulable.get("reason")) == ("True", _QUEUE_CLOSED):
         return FitResult(why=str(unschedulable.get("message")), before=before, is_size=False)
     return None
+
+
+def fit_of_event(event: Obj, message: Message | None, since: datetime) -> FitResult | None:
+    """Of a group or an owned object that the API server rejects, and does so after this time: until all files are
+    submitted, what it refers to may be missing."""
+    last = event.get("lastTimestamp")
+    if message is None or message.code != f"{OWNED_OBJECT_FAILED}.Rejected" or not last or times.parse(last) <= since:
+        return None
+    return FitResult(why=str(message.parameters.get("cause")), is_size=False)
 
 
 def _why_blocked(pod: Obj) -> str:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Any, cast
 
-from shoal.cli.feasibility import FitResult, fit_of_group, fit_of_pod
+from shoal.cli.feasibility import OWNED_OBJECT_FAILED, FitResult, fit_of_event, fit_of_group, fit_of_pod
 from shoal.cli.job_lookup import FoundJob
 from shoal.cli.reasons import why_name_taken, why_waiting
 from shoal.cli.wait_for import MAX_FAILURES, NOT_ALLOWED
@@ -27,7 +27,8 @@ from shoal.engine import GroupRef, OwnedObjectRef, TaskRef
 from shoal.engine.policies import ExternalGate, Gate
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import EVENT, POD
-from shoal.kube.objects import Key, Obj, uid_of
+from shoal.kube.messages import MESSAGE, decoded
+from shoal.kube.objects import Key, Obj, annotations_of, uid_of
 from shoal.log_signals import visible
 
 OnChange = Callable[[FoundJob], None]
@@ -226,8 +227,8 @@ class Follower:
             await informer.run()
 
     async def _watch_create_failures(self, job: FoundJob) -> None:
-        """The Events about one job that say why its pods are not made: these have no object that could say so."""
-        uid = uid_of(job.manifest)
+        """The Events about one job that say why its pods or owned objects are not created: no object could say so."""
+        uid, since = uid_of(job.manifest), self._clock.now()
         reasons = {
             _CREATE_FAILED,
             *(gate.reason for gate in _gates(job) if isinstance(gate, ExternalGate) and gate.reason),
@@ -236,13 +237,16 @@ class Follower:
         def changed(change: Change) -> None:
             event = change.new or {}
             reported = uid, str(event.get("message") or "")
+            message = decoded(annotations_of(event).get(MESSAGE) or "")
             if (
-                event.get("reason") in reasons
+                (event.get("reason") in reasons or (message is not None and message.reason == OWNED_OBJECT_FAILED))
                 and reported not in self._create_failures
                 and self._on_create_failure is not None
             ):
                 self._create_failures.add(reported)
                 self._on_create_failure(job, reported[1])
+            if (fit := fit_of_event(event, message, since)) is not None:
+                self._on_fit(self.jobs[uid], "an owned object", fit)
 
         fields = f"involvedObject.uid={uid}"
         informer = Informer(

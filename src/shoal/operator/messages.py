@@ -10,7 +10,8 @@ CATALOG = ENGINE | Catalog(
         "CreatesWithheld": "Not asked for, because {target} was refused: {tasks}. {cause}",
         "InvalidManifest": "{cause}",
         "LedgerUnreadable": "{cause}",
-        "OwnedObjectUnavailable": "{kind} {name} cannot be had: {cause}",
+        "OwnedObjectUnavailable": "{kind} {name} could not be created: {cause}",
+        "OwnedObjectUnavailable.Rejected": "{kind} {name} is rejected: {cause}",
         "GateClosed": "{cause}",
         "StateTooLarge": "{text}: {cause}. Use fewer tasks, or split the job.",
     }

@@ -290,7 +290,9 @@ class OwnedWriter:
         assert owned is not None
         kind, name = owned.locate_object(manifest, target)
         why = failure.message if isinstance(failure, ApiError) else str(failure)
-        message = Message("OwnedObjectUnavailable", {"kind": kind.kind, "name": name, "cause": why})
+        is_rejected = isinstance(failure, ApiError) and failure.reason == "Invalid"
+        code = "OwnedObjectUnavailable.Rejected" if is_rejected else "OwnedObjectUnavailable"
+        message = Message(code, {"kind": kind.kind, "name": name, "cause": why})
         return Notification("", message, warning=True, own_reason=owned.describe_failure(target))
 
 
