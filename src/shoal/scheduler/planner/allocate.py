@@ -74,7 +74,7 @@ def allocate(cycle: CycleState) -> None:
 
 def _place_next(cycle: CycleState, queue: str, line: QueueLine, *, last: bool) -> bool:
     """Go down the line to the first who gets something: until then no share changes, and the queue's turn lasts."""
-    behind = cycle.lines.setdefault(queue, [])
+    refused_before = cycle.lines.setdefault(queue, [])
     refused = cycle.refused.setdefault(queue, {})
     fifo = cycle.view.queues[queue].fifo
     while line:
@@ -86,9 +86,14 @@ def _place_next(cycle: CycleState, queue: str, line: QueueLine, *, last: bool) -
             if _has_more(cycle, gang):
                 line.add((cycle.order(gang), gang))
             return True
-        behind.append(gang)
-        if fifo and _blocks_queue(cycle, gang):
-            _block_behind(cycle, gang, line)
+        refused_before.append(gang)
+        if fifo and gang.key not in cycle.bound and gang.minimum() and could_ever_run(cycle, gang):
+            # Strictly in order: groups behind one that cannot start wait with it.
+            still = BlockReason("order", cause=behind(gang.name, queue), reason="Behind")
+            for _, other in line:
+                cycle.blocked[other.key] = still
+                refused_before.append(other)
+            line.clear()
     return False
 
 
@@ -264,16 +269,3 @@ def _affordable(cycle: CycleState, queue: str, requests: Mapping[str, int], most
 
 def _has_more(cycle: CycleState, gang: Gang) -> bool:
     return len(gang.minimum().pods) > len(cycle.bound.get(gang.key, ()))
-
-
-def _blocks_queue(cycle: CycleState, gang: Gang) -> bool:
-    return gang.key not in cycle.bound and bool(gang.minimum()) and could_ever_run(cycle, gang)
-
-
-def _block_behind(cycle: CycleState, head: Gang, line: QueueLine) -> None:
-    """Strictly in order: groups behind one that cannot start wait with it."""
-    still = BlockReason("order", cause=behind(head.name, head.group.queue), reason="Behind")
-    for _, gang in line:
-        cycle.blocked[gang.key] = still
-        cycle.lines[head.group.queue].append(gang)
-    line.clear()

@@ -19,7 +19,7 @@ from shoal.scheduler.planner.cycle_state import BlockReason, CycleState, asked_a
 from shoal.scheduler.planner.equivalence_classes import EquivalenceClass, Objection, ObjectionKind
 from shoal.scheduler.planner.fair_share import FairShares, ShareExceeded
 from shoal.scheduler.planner.feasibility import could_ever_run, is_too_large, wanted
-from shoal.scheduler.planner.gang import Gang, PlacementUnit
+from shoal.scheduler.planner.gang import Gang
 from shoal.scheduler.planner.gang_types import TopologyConstraint
 from shoal.scheduler.planner.message_parts import NO_PLACE, all_of, pods, waiting
 from shoal.scheduler.planner.node_resources import NodeResources
@@ -59,7 +59,10 @@ class Diagnoser:
         self._places = {id(m): place for line in cycle.lines.values() for place, m in enumerate(line)}
 
     def diagnose(self, gang: Gang, still: BlockReason) -> Diagnosis:
-        shared = id(still) if still.obstacle == "quota" else self._shared(gang, still)
+        shared: object = id(still) if still.obstacle == "quota" else None
+        if still.obstacle == "capacity" and gang.key not in self._cycle.bound:
+            kind = self._cycle.gangs.kind(gang)
+            shared = None if kind is None else (kind, gang.lone)
         found = None if shared is None else self._known.get(shared)
         if found is None:
             cause = self._cause(gang, still)
@@ -75,8 +78,10 @@ class Diagnoser:
         parts = [cause]
         if still.kept is not None:
             parts.append(still.kept)
-        if ahead:
-            parts.append(_ahead(ahead, gang.group.queue))
+        if ahead == 1:
+            parts.append(Message("Turn.JobAhead", {"queue": gang.group.queue}))
+        elif ahead:
+            parts.append(Message("Turn.JobsAhead", {"count": ahead, "queue": gang.group.queue}))
         return Diagnosis(waiting(all_of(parts)), diagnosis.too_large)
 
     def _is_too_large(self, gang: Gang, still: BlockReason) -> bool:
@@ -98,13 +103,6 @@ class Diagnoser:
             still.quota is None and not refusal.guaranteed and _queue_remedy(refusal, self._cycle.shares) is MORE_NODES
         )
 
-    def _shared(self, gang: Gang, still: BlockReason) -> object:
-        """Groups that say the same here wait for the same; None where a group is not like any other."""
-        if still.obstacle != "capacity" or gang.key in self._cycle.bound:
-            return None
-        kind = self._cycle.gangs.kind(gang)
-        return None if kind is None else (kind, gang.lone)
-
     def _is_hopeless(self, gang: Gang) -> bool:
         minimum = gang.minimum()
         if any(pod.blocked for pod in minimum.pods):
@@ -120,7 +118,10 @@ class Diagnoser:
                 assert still.refusal is not None, "a quota has its figures"
                 return _quota(still, still.refusal, self._cycle.shares)
             case "leaving":
-                return _leaving(still.leaving)
+                if still.leaving > 1:
+                    return Message("Resources.LeavingPods", {"count": still.leaving})
+                # 0 where no pods were requested to leave for it: its place is freed all the same.
+                return Message("Resources.LeavingPod" if still.leaving else "Resources.Leaving")
             case "capacity":
                 return self._capacity(gang)
         assert still.cause is not None, "who decided that said why"
@@ -166,7 +167,10 @@ class Diagnoser:
         if tier is not None and (minimum or gang.placed):
             return self._hole(gang, tier)
         if minimum.total <= 1 and not minimum.units:
-            return self._of_one(left[0], self._cycle.node_filter(gang))
+            eq_class = self._cycle.view.eq_class_of(left[0])
+            if not eq_class.sync().fits:
+                return self.shortage(eq_class)
+            return self._closed(eq_class, left[0], self._cycle.node_filter(gang))
         # First those that no node takes: that is what the way out is about.
         for unit in sorted(minimum.units, key=lambda unit: all(map(_is_open, self._cycle.gangs.eq_classes(unit.pods)))):
             if not unit.parts and (cause := self._lacking(unit.pods, unit.must, unit.name)):
@@ -190,11 +194,6 @@ class Diagnoser:
         name, amount, left = found
         return Message("Resources.InAll", {"need": shown(name, must * amount), "resource": name, **left})
 
-    def _of_one(self, pod: Pod, where: NodeFilter) -> Message:
-        """Why one pod is not placed: lack of resources, else rules about other pods or a reservation."""
-        eq_class = self._cycle.view.eq_class_of(pod)
-        return self.shortage(eq_class) if not eq_class.sync().fits else self._closed(eq_class, pod, where)
-
     def _together(self, gang: Gang, domain: Mask | None = None) -> Message:
         """What the first pod lacks for which no place is left, in the domain, once the pods before it have theirs."""
         resources, minimum, where = self._cycle.resources, gang.minimum(), self._cycle.node_filter(gang)
@@ -213,7 +212,12 @@ class Diagnoser:
                     return _too_few(must, unit_name, fits, why)
         finally:
             resources.rollback(mark)
-        return self._apart(minimum.units, minimum.total)
+        for unit in minimum.units:
+            if unit.parts and unit.must == 1:
+                return Message("Gang.Subgroup", {"unit": unit.name})
+            if unit.parts:
+                return Message("Gang.Subgroups", {"count": unit.must, "unit": unit.name})
+        return Message("Gang.Apart", {"pods": pods(minimum.total)})
 
     def _closed(self, eq_class: EquivalenceClass, pod: Pod, where: NodeFilter, domain: Mask | None = None) -> Message:
         """`host port 8080 is taken on all 3 nodes`, of a pod for which nodes have enough resources."""
@@ -234,14 +238,6 @@ class Diagnoser:
         if count == 1:
             return Message("Nodes.Only" if whole == 1 else "Nodes.One")
         return Message("Nodes.All" if count == whole else "Nodes", {"count": count})
-
-    def _apart(self, units: Sequence[PlacementUnit], total: int) -> Message:
-        for unit in units:
-            if unit.parts and unit.must == 1:
-                return Message("Gang.Subgroup", {"unit": unit.name})
-            if unit.parts:
-                return Message("Gang.Subgroups", {"count": unit.must, "unit": unit.name})
-        return Message("Gang.Apart", {"pods": pods(total)})
 
     def _no_domain(self, closeness: TopologyConstraint | None, together: Message) -> Message | None:
         """Why no nodes are near enough to each other, whatever is free; None where some are."""
@@ -267,40 +263,26 @@ class Diagnoser:
         )
         sitting = {pod.node for pod in gang.placed.values()} & self._cycle.resources.rows.keys()
         if sitting:
-            return self._grown(tier, sitting, total)
+            domain = int(tier.domain[self._cycle.resources.rows[min(sitting)]])
+            more = Message("Pods.OneMore") if total == 1 else Message("Pods.More", {"count": total})
+            return Message("Topology.Full", {"pods": more, "tier": tier.label, "domain": tier.names[domain]})
         there = sorted(set(tier.domain.tolist()) - {0})  # names of domains outlive their nodes
         best = min(there, key=lambda domain: (-int(sums[domain]), tier.names[domain]), default=0)
         if minimum and sums[best] >= minimum.total:
             cause = self._together(gang, tier.mask(best))
             return Message("Topology.Roomiest", {"tier": tier.label, "domain": tier.names[best], "cause": cause})
-        name, amount = _scarce(eq_classes[0])
+        # The figures are about what is scarce: an accelerator before cpu and memory.
+        counted = eq_classes[0].vector.counted or (("pods", 1000),)
+        name, amount = min(counted, key=lambda pair: (pair[0] in COMMON, pair[0]))
         need, free = shown(name, amount * total), shown(name, amount * int(sums[best]))
         where = {"tier": tier.label, "domain": tier.names[best]}
         return Message("Topology.Hole", {"need": need, "resource": name, "free": free, **where})
-
-    def _grown(self, tier: Tier, sitting: set[str], total: int) -> Message:
-        domain = int(tier.domain[self._cycle.resources.rows[min(sitting)]])
-        more = Message("Pods.OneMore") if total == 1 else Message("Pods.More", {"count": total})
-        return Message("Topology.Full", {"pods": more, "tier": tier.label, "domain": tier.names[domain]})
 
     def shortage(self, eq_class: EquivalenceClass) -> Message:
         found = self._shortages.get(id(eq_class))
         if found is None:
             found = self._shortages[id(eq_class)] = _shortage(eq_class.sync())
         return found
-
-
-def _ahead(count: int, queue: str) -> Message:
-    if count == 1:
-        return Message("Turn.JobAhead", {"queue": queue})
-    return Message("Turn.JobsAhead", {"count": count, "queue": queue})
-
-
-def _leaving(count: int) -> Message:
-    """The reason for a group whose place is being freed; 0 where no pods were requested to leave for it."""
-    if not count:
-        return Message("Resources.Leaving")
-    return Message("Resources.LeavingPod") if count == 1 else Message("Resources.LeavingPods", {"count": count})
 
 
 def _too_few(must: int, unit: str, fits: int, cause: Message) -> Message:
@@ -346,11 +328,6 @@ def _queue_remedy(refusal: ShareExceeded, shares: FairShares) -> Message | None:
     return Message("Remedy.CapabilityAbove", {"queue": tight[0].queue.name})
 
 
-def _scarce(eq_class: EquivalenceClass) -> tuple[str, int]:
-    counted = eq_class.vector.counted or (("pods", 1000),)
-    return min(counted, key=lambda pair: (pair[0] in COMMON, pair[0]))
-
-
 def _shortage(eq_class: EquivalenceClass) -> Message:
     """`needs 8 nvidia.com/gpu, the most free is 3 of 4 on node a; 1 node is cordoned`."""
     resources = eq_class.resources
@@ -371,16 +348,14 @@ def _shortage(eq_class: EquivalenceClass) -> Message:
 def _barred(eq_class: EquivalenceClass) -> list[Message]:
     """Nodes that are out whatever is free on them, those of the most frequent reason first."""
     barred: Counter[Objection] = eq_class.objections()
-    return [
-        _objection(objection, count)
-        for objection, count in sorted(barred.items(), key=lambda item: (-item[1], item[0].kind.rank, item[0].taint))
-    ]
-
-
-def _objection(objection: Objection, count: int) -> Message:
-    code = f"Barred.{objection.kind}"
-    parameters: dict[str, str | int] = {"taint": objection.taint} if objection.taint else {}
-    return Message(f"{code}.One", parameters) if count == 1 else Message(code, {**parameters, "count": count})
+    found = []
+    for objection, count in sorted(barred.items(), key=lambda item: (-item[1], item[0].kind.rank, item[0].taint)):
+        code = f"Barred.{objection.kind}"
+        parameters: dict[str, str | int] = {"taint": objection.taint} if objection.taint else {}
+        found.append(
+            Message(f"{code}.One", parameters) if count == 1 else Message(code, {**parameters, "count": count})
+        )
+    return found
 
 
 def _is_open(eq_class: EquivalenceClass) -> bool:

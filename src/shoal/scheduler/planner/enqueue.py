@@ -10,7 +10,7 @@ it, and nodes can be reserved for it. One such group per queue at a time, becaus
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from copy import copy
 from dataclasses import replace
 from heapq import heapify, heappop, heappush
@@ -92,7 +92,8 @@ def enqueue(cycle: CycleState) -> None:
             cycle.blocked[gang.key] = refusal
             cycle.lines.setdefault(name, []).append(gang)
             if cycle.view.queues[name].fifo and not _is_own_limit(refusal):
-                _block_behind(cycle, gang, pending.pop(name))
+                still = BlockReason("order", cause=behind(gang.name, name), reason="Behind")
+                cycle.blocked.update(dict.fromkeys((other.key for other in pending.pop(name)), still))
                 continue
         if pending[name]:
             heappush(queues, (cycle.shares.order(name), name))
@@ -172,12 +173,6 @@ def _is_own_limit(refusal: BlockReason) -> bool:
 def _exceeds_total(refusal: BlockReason) -> bool:
     figures = refusal.refusal
     return figures is not None and figures.need > figures.limit
-
-
-def _block_behind(cycle: CycleState, head: Gang, others: Iterable[Gang]) -> None:
-    still = BlockReason("order", cause=behind(head.name, head.group.queue), reason="Behind")
-    for gang in others:
-        cycle.blocked[gang.key] = still
 
 
 class _AdmittedDemand:
@@ -332,7 +327,10 @@ class _AdmittedDemand:
 
     def _over_cluster(self, gang: Gang, asked: Mapping[str, int]) -> BlockReason | None:
         shares = self._cycle.shares
-        used = self._used()
+        used: Amounts = {}
+        view = self._cycle.view
+        for account in (*view.accounts.values(), view.uncharged):
+            _add(used, account.allocated)
         for name, need in asked.items():
             limit = shares.total.get(name, 0) * self._cycle.settings.overcommit
             held = used.get(name, 0) + self._all.get(name, 0)
@@ -342,13 +340,6 @@ class _AdmittedDemand:
             if held - spare + need > limit + SLACK:
                 return BlockReason("quota", ShareExceeded("", name, need, held, limit), over_cluster=True)
         return None
-
-    def _used(self) -> Amounts:
-        used: Amounts = {}
-        view = self._cycle.view
-        for account in (*view.accounts.values(), view.uncharged):
-            _add(used, account.allocated)
-        return used
 
 
 def _add(amounts: Amounts, more: Mapping[str, int]) -> None:

@@ -102,7 +102,7 @@ class EquivalenceClass:
         self.soft_taints = any(
             t.get("effect") == "PreferNoSchedule" for kind in resources.kinds if kind is not None for t in kind.taints
         )
-        self.eligible = self._eligible()
+        self.eligible = self._by_kind()[resources.kind] & self._selected() & self._reached()
         self._is_choosy = not self._amounts.size or bool((resources.whole.any(axis=0) & ~self.eligible).any())
         self._tie = RANKS - 1 - resources.rank
         arrays = [np.zeros(len(resources), dtype=np.int64) for _ in range(5)]
@@ -207,9 +207,6 @@ class EquivalenceClass:
         if self._is_choosy:
             count *= self.eligible[rows]
         return count
-
-    def _eligible(self) -> Mask:
-        return self._by_kind()[self.resources.kind] & self._selected() & self._reached()
 
     def _by_kind(self) -> Mask:
         return np.array([barred(self.pod, kind) is None for kind in self.resources.kinds])

@@ -82,7 +82,11 @@ class FairShares:
         if self.by_weight:
             self._divide(active)
         else:
-            self._entitle()
+            for standing in self.standings.values():
+                queue = standing.queue
+                for name in {*queue.deserved, *queue.guarantee}:
+                    wanted = min(float(queue.deserved.get(name, 0)), standing.ceiling.get(name, float("inf")))
+                    standing.deserved[name] = max(float(queue.guarantee.get(name, 0)), wanted)
         for standing in self.standings.values():
             self._set_limits(standing)
 
@@ -125,20 +129,15 @@ class FairShares:
                     part = min(part, standing.ceiling.get(name, float("inf")), wanted)
                     standing.deserved[name] = max(part, float(standing.queue.guarantee.get(name, 0)))
                     given[name] = given.get(name, 0.0) + standing.deserved[name] - before.get(name, 0.0)
-                if _is_met(standing, before):
+                asked = {r: standing.allocated.get(r, 0) + standing.asked.get(r, 0) for r in standing.deserved}
+                has_all = all(asked[r] <= d + SLACK for r, d in standing.deserved.items())
+                if has_all or all(abs(d - before.get(r, 0.0)) <= SLACK for r, d in standing.deserved.items()):
                     met.append(standing)
             for name, amount in given.items():
                 remaining[name] = max(remaining[name] - amount, 0.0)
             unmet = [standing for standing in unmet if standing not in met]
             if not any(amount > SLACK for amount in given.values()):
                 return
-
-    def _entitle(self) -> None:
-        for standing in self.standings.values():
-            queue = standing.queue
-            for name in {*queue.deserved, *queue.guarantee}:
-                wanted = min(float(queue.deserved.get(name, 0)), standing.ceiling.get(name, float("inf")))
-                standing.deserved[name] = max(float(queue.guarantee.get(name, 0)), wanted)
 
     # Used in planning
 
@@ -315,11 +314,12 @@ class FairShares:
         for standing in line:
             _add(standing.allocated, pairs, sign)
         if line:
-            self._room.note(lambda: self._refund(line, pairs, sign))
 
-    def _refund(self, line: tuple[QueueShare, ...], pairs: tuple[tuple[str, int], ...], sign: int) -> None:
-        for standing in line:
-            _add(standing.allocated, pairs, -sign)
+            def refund() -> None:
+                for standing in line:
+                    _add(standing.allocated, pairs, -sign)
+
+            self._room.note(refund)
 
     def dominant(self, allocated: Mapping[str, int]) -> float:
         """A group's largest share of anything in the cluster."""
@@ -343,13 +343,6 @@ def _total(view: ClusterView) -> Mapping[str, int]:
 
 def _above(standing: QueueShare) -> str:
     return standing.line[1].queue.name if len(standing.line) > 1 else ""
-
-
-def _is_met(standing: QueueShare, before: Mapping[str, float]) -> bool:
-    asked = {r: standing.allocated.get(r, 0) + standing.asked.get(r, 0) for r in standing.deserved}
-    if all(asked[r] <= d + SLACK for r, d in standing.deserved.items()):
-        return True
-    return all(abs(d - before.get(r, 0.0)) <= SLACK for r, d in standing.deserved.items())
 
 
 def _add(amounts: Amounts, more: Asked, sign: int = 1) -> None:

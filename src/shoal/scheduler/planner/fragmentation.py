@@ -100,7 +100,9 @@ def growth(
     cpu, memory = cpu - asked.cpu, memory - asked.memory
     nodes = np.arange(len(devices))
     if asked.milli == WHOLE or not asked.count:
-        after = _whole(devices, asked.count)
+        after = devices.copy()
+        free = devices == WHOLE
+        after[free & (np.cumsum(free, axis=1) <= asked.count)] = 0  # the first free devices are taken
         grown = fragments(workload, cpu, memory, after) - before
         return grown / workload.total, np.zeros(len(devices), dtype=np.int64)
     best: Floats = np.full(len(devices), np.inf)
@@ -116,11 +118,3 @@ def growth(
         better = grown < best[rows]
         best[rows[better]], chosen[rows[better]] = grown[better], device
     return best / workload.total, chosen
-
-
-def _whole(devices: Ints, count: int) -> Ints:
-    """The devices with the first `count` free ones taken."""
-    after = devices.copy()
-    free = devices == WHOLE
-    after[free & (np.cumsum(free, axis=1) <= count)] = 0
-    return after

@@ -13,7 +13,7 @@ from typing import Any
 from shoal.kube.objects import Key, Obj, key_of, labels_of, name_of, uid_of
 from shoal.kube.owners import controller_of, owners_of
 from shoal.kube.quantity_format import Amounts, amounts, requests_of
-from shoal.kube.selectors import NOTHING, LabelSelector, from_label_selector
+from shoal.kube.selectors import NOTHING, from_label_selector
 from shoal.kube.times import parse
 from shoal.scheduler.api.implicit_pod_groups import PREFIX
 from shoal.scheduler.api.pod_groups import ELASTIC, GROUP_NAME, QUEUE_ANNOTATION
@@ -49,7 +49,11 @@ def pod_from(obj: Obj, namespaces: NamespaceLabels = MappingProxyType({})) -> Po
     spec, notes, labels = obj.get("spec") or {}, _annotations(obj), labels_of(obj)
     group = notes.get(GROUP_NAME)
     index = notes.get(INDEX) or labels.get(INDEX) or "0"
-    affinity = spec.get("affinity") or {}
+    node_affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
+    required = node_affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
+    preferred = node_affinity.get("preferredDuringSchedulingIgnoredDuringExecution") or ()
+    ports = [port for container in spec.get("containers") or () for port in container.get("ports") or ()]
+    host_ports = [port for port in ports if port.get("hostPort")]
     key = key_of(obj)
     preemptable = notes.get(PREEMPTABLE) or labels.get(PREEMPTABLE)
     together, apart = affinity_terms(obj, namespaces)
@@ -60,7 +64,7 @@ def pod_from(obj: Obj, namespaces: NamespaceLabels = MappingProxyType({})) -> Po
         priority=spec.get("priority") or 0,
         created=obj["metadata"].get("creationTimestamp") or "",
         node_selector=spec.get("nodeSelector") or {},
-        node_terms=_node_terms(affinity),
+        node_terms=tuple(required.get("nodeSelectorTerms") or ()) if required else None,
         tolerations=tuple(spec.get("tolerations") or ()),
         labels=labels,
         group=Key(key.namespace, group) if group else None,
@@ -75,8 +79,8 @@ def pod_from(obj: Obj, namespaces: NamespaceLabels = MappingProxyType({})) -> Po
         preemptable={"true": True, "false": False}.get(preemptable or ""),
         recreated=_is_recreated(obj),
         never_preempts=spec.get("preemptionPolicy") == "Never",
-        preferred_nodes=_preferred_nodes(affinity),
-        ports=frozenset(_ports(spec)),
+        preferred_nodes=tuple((term.get("weight") or 1, term.get("preference") or {}) for term in preferred),
+        ports=frozenset(f"{port.get('protocol') or 'TCP'}/{port['hostPort']}" for port in host_ports),
         together=together,
         apart=apart,
         spreads=_spreads(obj, spec),
@@ -87,10 +91,15 @@ def group_from(obj: Obj, *, priority: int = 0) -> PodGroup:
     spec, status, notes = obj.get("spec") or {}, obj.get("status") or {}, _annotations(obj)
     phase = PodGroupPhase(status.get("phase") or PodGroupPhase.PENDING)
     least = spec.get("minResources")
+    # A group is named after its job and the job's uid. Messages about it outlive it and are read by the job's users,
+    # so they name the job alone.
+    name = name_of(obj)
+    uids = (uid for owner in owners_of(obj) if (uid := owner.get("uid")) and name != f"{PREFIX}{uid}")
+    title = next((name.replace(f"-{uid}", "", 1) for uid in uids if f"-{uid}" in name), "")
     return PodGroup(
         key_of(obj),
         uid=uid_of(obj),
-        title=_title(obj),
+        title=title,
         created=_moment(obj["metadata"].get("creationTimestamp")),
         min_member=spec.get("minMember") or 0,
         min_roles=dict(spec.get("minTaskMember") or {}),
@@ -99,21 +108,23 @@ def group_from(obj: Obj, *, priority: int = 0) -> PodGroup:
         priority=priority,
         phase=phase,
         closeness=_topology_constraint(spec.get("networkTopology")),
-        subgroups=tuple(_subgroups(policy) for policy in spec.get("subGroupPolicy") or ()),
+        subgroups=tuple(
+            SubgroupPolicy(
+                policy.get("name") or "",
+                size=policy.get("subGroupSize") or 1,
+                minimum=policy.get("minSubGroups") or 0,
+                selector=from_label_selector(policy.get("labelSelector") or {}),
+                label_keys=tuple(policy.get("matchLabelKeys") or ()),
+                closeness=_topology_constraint(policy.get("networkTopology")),
+            )
+            for policy in spec.get("subGroupPolicy") or ()
+        ),
         elastic=notes.get(ELASTIC) == "true",
         preemptable=notes.get(PREEMPTABLE) != "false",
         preemptible_guest=notes.get(PREEMPTABLE) == "true",
         sla_seconds=next((seconds(notes[name]) for name in SLA if name in notes), None),
         ran=phase in (PodGroupPhase.RUNNING, PodGroupPhase.UNKNOWN, PodGroupPhase.COMPLETED),
     )
-
-
-def _title(group: Obj) -> str:
-    """A group is named after its job and the job's uid. Messages about it outlive it and are read by the job's users,
-    so they name the job alone."""
-    name = name_of(group)
-    uids = (uid for owner in owners_of(group) if (uid := owner.get("uid")) and name != f"{PREFIX}{uid}")
-    return next((name.replace(f"-{uid}", "", 1) for uid in uids if f"-{uid}" in name), "")
 
 
 def queue_from(obj: Obj) -> Queue:
@@ -218,33 +229,6 @@ def _topology_constraint(wanted: Mapping[str, Any] | None) -> TopologyConstraint
     )
 
 
-def _subgroups(policy: Mapping[str, Any]) -> SubgroupPolicy:
-    return SubgroupPolicy(
-        policy.get("name") or "",
-        size=policy.get("subGroupSize") or 1,
-        minimum=policy.get("minSubGroups") or 0,
-        selector=from_label_selector(policy.get("labelSelector") or {}),
-        label_keys=tuple(policy.get("matchLabelKeys") or ()),
-        closeness=_topology_constraint(policy.get("networkTopology")),
-    )
-
-
-def _node_terms(affinity: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...] | None:
-    required = (affinity.get("nodeAffinity") or {}).get("requiredDuringSchedulingIgnoredDuringExecution")
-    return tuple(required.get("nodeSelectorTerms") or ()) if required else None
-
-
-def _preferred_nodes(affinity: Mapping[str, Any]) -> tuple[tuple[int, Mapping[str, Any]], ...]:
-    wishes = (affinity.get("nodeAffinity") or {}).get("preferredDuringSchedulingIgnoredDuringExecution") or ()
-    return tuple((wish.get("weight") or 1, wish.get("preference") or {}) for wish in wishes)
-
-
-def _ports(spec: Mapping[str, Any]) -> list[str]:
-    containers = spec.get("containers") or ()
-    ports = [port for container in containers for port in container.get("ports") or ()]
-    return [f"{port.get('protocol') or 'TCP'}/{port['hostPort']}" for port in ports if port.get("hostPort")]
-
-
 def affinity_terms(obj: Obj, namespaces: NamespaceLabels) -> tuple[tuple[AffinityTerm, ...], tuple[AffinityTerm, ...]]:
     """The pod's required affinity and anti-affinity."""
     affinity, own = (obj.get("spec") or {}).get("affinity") or {}, key_of(obj).namespace
@@ -266,15 +250,11 @@ def _affinity_term(term: Mapping[str, Any], own: str, namespaces: NamespaceLabel
         term.get("topologyKey") or "",
         frozenset(named or ((own,) if by_labels == NOTHING else ())),
         by_labels,
-        _selected(by_labels, namespaces),
+        # Of a selector that matches every namespace none: it needs no update for each new namespace.
+        frozenset(name for name, labels in namespaces.items() if by_labels.matches(labels))
+        if by_labels.requirements
+        else frozenset(),
     )
-
-
-def _selected(by_labels: LabelSelector, namespaces: NamespaceLabels) -> frozenset[str]:
-    """Nothing of a selector that chooses all: it needs no update for each new namespace."""
-    if not by_labels.requirements:
-        return frozenset()
-    return frozenset(name for name, labels in namespaces.items() if by_labels.matches(labels))
 
 
 def _spreads(obj: Obj, spec: Mapping[str, Any]) -> tuple[SpreadConstraint, ...]:

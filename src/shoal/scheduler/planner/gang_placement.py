@@ -98,7 +98,13 @@ class GangPlacer:
             fits += eq_class.fits_later if later else eq_class.fits
         if minimum.total > fits:
             return False
-        return all(unit.must <= self._slots(unit.pods, later=later) for unit in minimum.units if not unit.parts)
+        for unit in minimum.units:
+            if unit.parts:
+                continue
+            synced = (eq_class.sync() for eq_class in self.eq_classes(unit.pods))
+            if unit.must > sum(eq_class.fits_later if later else eq_class.fits for eq_class in synced):
+                return False
+        return True
 
     def eq_classes(self, pods: Sequence[Pod]) -> list[EquivalenceClass]:
         seen: dict[int, EquivalenceClass] = {}
@@ -107,10 +113,6 @@ class GangPlacer:
                 eq_class = self._view.eq_class_of(pod)
                 seen[id(eq_class)] = eq_class
         return list(seen.values())
-
-    def _slots(self, pods: Sequence[Pod], *, later: bool) -> int:
-        eq_classes = (eq_class.sync() for eq_class in self.eq_classes(pods))
-        return sum(eq_class.fits_later if later else eq_class.fits for eq_class in eq_classes)
 
     def _place(self, minimum: Minimum, where: NodeFilter) -> list[Placement] | None:
         placed: list[Placement] = []

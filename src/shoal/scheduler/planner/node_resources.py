@@ -226,12 +226,13 @@ class NodeResources:
         """Suppose that a pod there leaves."""
         if not self.has_assumptions:
             self.has_assumptions = True
-            self.note(self._suppose_no_more)
+
+            def suppose_no_more() -> None:
+                self.has_assumptions = False
+
+            self.note(suppose_no_more)
         self._note(row)
         self.coming[vector.columns, row] += vector.amounts
-
-    def _suppose_no_more(self) -> None:
-        self.has_assumptions = False
 
     @property
     def is_leaving(self) -> bool:

@@ -59,7 +59,8 @@ class Placer:
             eq_class.sync()
             if not (eq_class.fits_later if where.later else eq_class.fits):
                 continue
-            if self._is_careful(eq_class, wanted[0]):
+            is_shared = eq_class.gpu is not None and self._view.devices.are_shared
+            if eq_class.is_careful or is_shared or self._view.affinity.affects(wanted[0]):
                 placed += self._one_by_one(eq_class, wanted, where)
             else:
                 placed += self._together(eq_class, wanted, where)
@@ -73,11 +74,6 @@ class Placer:
             eq_class = self._view.eq_class_of(pod)
             found.setdefault(id(eq_class), (eq_class, []))[1].append(pod)
         return list(found.values())
-
-    def _is_careful(self, eq_class: EquivalenceClass, pod: Pod) -> bool:
-        if eq_class.is_careful or (eq_class.gpu is not None and self._view.devices.are_shared):
-            return True
-        return self._view.affinity.affects(pod)
 
     def _together(self, eq_class: EquivalenceClass, pods: Sequence[Pod], where: NodeFilter) -> list[Placement]:
         key, slots = (eq_class.later_key, eq_class.later) if where.later else (eq_class.key, eq_class.slots)
@@ -93,7 +89,10 @@ class Placer:
         if not len(rows):
             return []
         if eq_class.packs:
-            counts = _filled(slots[rows].tolist(), len(pods))
+            counts, rest = [], len(pods)
+            for most in slots[rows].tolist():  # each takes all it can before the next gets any
+                counts.append(min(most, rest))
+                rest -= counts[-1]
         else:
             counts = self._evenly(eq_class, rows, slots[rows], len(pods)).tolist()
         placed: list[Placement] = []
@@ -134,7 +133,7 @@ class Placer:
             row = int(np.where(ok, key, NOWHERE).argmax())
             placed.append(Placement(pod, row, self._devices(eq_class, row, later=where.later)))
             self._give(eq_class, row, 1, later=where.later)
-            self._seat(eq_class, placed[-1])
+            self._record(eq_class, placed[-1])
         for other, row in leaving:
             neighbours.add(other, row, 1)
         return placed
@@ -156,7 +155,7 @@ class Placer:
                 return (best,)
         return devices.choose(row, eq_class.gpu_count, eq_class.gpu_milli, later=later)
 
-    def _seat(self, eq_class: EquivalenceClass, placed: Placement) -> None:
+    def _record(self, eq_class: EquivalenceClass, placed: Placement) -> None:
         neighbours, devices = self._view.affinity, self._view.devices
         neighbours.add(placed.pod, placed.row, 1)
         self._room.note(lambda: neighbours.add(placed.pod, placed.row, -1))
@@ -201,12 +200,3 @@ def _best(key: Ints, most: int) -> Ints:
         best = np.argpartition(found, -most)[-most:]
         rows, found = rows[best], found[best]
     return rows[np.argsort(-found)]
-
-
-def _filled(slots: list[int], wanted: int) -> list[int]:
-    """How many on each, when each takes all it can before the next gets any."""
-    counts = []
-    for most in slots:
-        counts.append(min(most, wanted))
-        wanted -= counts[-1]
-    return counts

@@ -125,10 +125,11 @@ class AffinityIndex:
 
     def closed(self, pod: Pod, eligible: Mask, able: Mask) -> list[ClosedNodes]:
         """Each rule that keeps the pod off some of the `able` nodes: `eligible`, and with enough resources for it."""
-        found = [
-            ClosedNodes(Message("Closed.HostPort", {"port": _port(port)}), self._taken(port))
-            for port in sorted(pod.ports)
-        ]
+        found = []
+        for port in sorted(pod.ports):
+            protocol, _, number = port.partition("/")
+            shown = number if protocol == "TCP" else f"{number}/{protocol}"
+            found.append(ClosedNodes(Message("Closed.HostPort", {"port": shown}), self._taken(port)))
         for counts in self._rules.values():
             if counts.held and counts.rule not in pod.apart and chooses(counts.rule, pod):
                 why = Message("Closed.AntiAffinityOfOthers", {"key": counts.rule.topology_key})
@@ -206,12 +207,6 @@ def has_rules(pod: Pod) -> bool:
 
 def _rules_of(pod: Pod) -> list[AffinityTerm]:
     return [*pod.together, *pod.apart, *(spread.term for spread in pod.spreads)]
-
-
-def _port(port: str) -> str:
-    """`8080`, or `53/UDP`."""
-    protocol, _, number = port.partition("/")
-    return number if protocol == "TCP" else f"{number}/{protocol}"
 
 
 def _chosen(rule: AffinityTerm, pod: Pod) -> Message:

@@ -90,7 +90,10 @@ class PreemptionSearch:
                 self._prospects.reset()
                 self._prospects_without_budgets.reset()
                 return
-        self._hopeless[alike] = self._blocking_budgets(gang) or self._too_little(gang)
+        cause = self._blocking_budgets(gang)
+        if cause is None and cycle.settings.preempt and self._prospects.has_weaker(gang):
+            cause = Message("Preemption.TooLittle")
+        self._hopeless[alike] = cause
         self._record_budgets(gang, self._hopeless[alike])
 
     def _blocking_budgets(self, gang: Gang) -> Message | None:
@@ -105,11 +108,6 @@ class PreemptionSearch:
             chosen = next((steps for steps in found if steps), [])
         return cycle.allowance.blocking_budgets({pod.key: pod for step in chosen for pod in step.pods}.values())
 
-    def _too_little(self, gang: Gang) -> Message | None:
-        if not self._cycle.settings.preempt or not self._prospects.has_weaker(gang):
-            return None
-        return Message("Preemption.TooLittle")
-
     def _record_budgets(self, gang: Gang, kept: Message | None) -> None:
         if kept is not None:
             still = self._cycle.blocked
@@ -122,8 +120,11 @@ class PreemptionSearch:
             ways.append((steps_of_guests, "reserve"))
         if settings.preempt and has_weaker(cycle, gang) and prospects.within(gang):
             ways.append((steps_within, "preempt"))
-        if settings.reclaim and _reclaims(cycle, gang) and prospects.beyond(gang):
-            ways.append((steps_beyond, "reclaim"))
+        # For a group that is not charged no queue is entitled to anything.
+        if settings.reclaim and gang.group.is_charged:
+            asked, claims = asked_at_least(gang, cycle.view), cycle.respects_claims(gang)
+            if cycle.shares.may_reclaim(gang.group.queue, asked, claims=claims) and prospects.beyond(gang):
+                ways.append((steps_beyond, "reclaim"))
         for steps_for, way in ways:
             steps = [step for step in steps_for(cycle, gang) if _helps(cycle, gang, step)]
             if steps:
@@ -173,13 +174,6 @@ def _in_order(cycle: CycleState) -> list[Gang]:
     return sorted(found, key=cycle.order)
 
 
-def _reclaims(cycle: CycleState, gang: Gang) -> bool:
-    if not gang.group.is_charged:
-        return False  # no queue is entitled to anything on its behalf
-    asked, claims = asked_at_least(gang, cycle.view), cycle.respects_claims(gang)
-    return cycle.shares.may_reclaim(gang.group.queue, asked, claims=claims)
-
-
 def _helps(cycle: CycleState, gang: Gang, step: EvictionStep) -> bool:
     """Whether any pod of the step sits where one of ours could go."""
     rows = cycle.resources.rows
@@ -198,7 +192,10 @@ def _search(cycle: CycleState, gang: Gang, steps: list[EvictionStep], way: str) 
         return False
     mark = cycle.resources.mark()
     chosen = _fewest(cycle, gang, chosen, mark)
-    chosen = _drop_unneeded(cycle, gang, chosen, mark)
+    for step in list(reversed(chosen))[:SPARED_ONE_BY_ONE]:  # leave out what is not needed, the most precious first
+        others = [other for other in chosen if other is not step]
+        if _is_enough(cycle, gang, others, mark):
+            chosen = others
     _commit(cycle, gang, chosen, WHY[way])
     cycle.ways.append(way)
     return True
@@ -269,15 +266,6 @@ def _fits(cycle: CycleState, gang: Gang) -> list[Placement] | None:
     if cycle.refusal(gang, asked):
         return None
     return cycle.gangs.place_minimum(gang, cycle.node_filter(gang, later=True))
-
-
-def _drop_unneeded(cycle: CycleState, gang: Gang, chosen: list[EvictionStep], mark: int) -> list[EvictionStep]:
-    """Leave out every step that is not needed, the most precious ones first."""
-    for step in list(reversed(chosen))[:SPARED_ONE_BY_ONE]:
-        others = [other for other in chosen if other is not step]
-        if _is_enough(cycle, gang, others, mark):
-            chosen = others
-    return chosen
 
 
 def _commit(cycle: CycleState, gang: Gang, chosen: list[EvictionStep], code: str) -> None:

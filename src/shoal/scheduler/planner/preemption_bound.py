@@ -17,7 +17,6 @@ from shoal.scheduler.planner.cycle_state import CycleState, asked_at_least
 from shoal.scheduler.planner.equivalence_classes import EquivalenceClass
 from shoal.scheduler.planner.gang import Gang
 from shoal.scheduler.planner.preemption_candidates import (
-    EvictionStep,
     has_weaker,
     held,
     is_losable,
@@ -86,6 +85,7 @@ class PreemptionBound:
         """Each queue's victims in their order for as long as it holds too much: nobody's loss depends on another's."""
         cycle = self._cycle
         taken: dict[Key, Pod] = {}
+        rows = cycle.resources.rows
         mark = cycle.resources.mark()
         for name in list(cycle.view.accounts):
             if not is_losable(cycle, name, wanted):
@@ -93,7 +93,9 @@ class PreemptionBound:
             for step in steps_of_queue(cycle, name):
                 if not is_losable(cycle, name, wanted):
                     break
-                if _is_on(cycle, step, eq_class) and cycle.shares.can_lose(name, step.held, wanted):
+                # A step is of use where one of its pods runs on a node that the pods could go to.
+                on = (rows[pod.node] for pod in step.pods if pod.node in rows)
+                if any(eq_class.eligible[row] for row in on) and cycle.shares.can_lose(name, step.held, wanted):
                     fresh = [pod for pod in step.pods if pod.key not in taken]
                     taken.update((pod.key, pod) for pod in fresh)
                     cycle.shares.charge(name, held(cycle, fresh).items(), -1)
@@ -113,9 +115,3 @@ class PreemptionBound:
             for column, amount in vector.cells:
                 freed[column] += count * amount
         return freed
-
-
-def _is_on(cycle: CycleState, step: EvictionStep, eq_class: EquivalenceClass) -> bool:
-    """Whether any pod of the step sits where one of the shape could go."""
-    rows = cycle.resources.rows
-    return any(eq_class.eligible[rows[pod.node]] for pod in step.pods if pod.node in rows)

@@ -170,7 +170,13 @@ def _rough_rank(cycle: CycleState, gang: Gang) -> tuple[object, ...]:
 
 
 def _of_group(cycle: CycleState, gang: Gang) -> Iterable[EvictionStep]:
-    able = sorted((pod for pod in gang.placed.values() if _is_evictable(cycle, gang, pod)), key=pod_order)
+    kept, allowance = cycle.given_up, cycle.allowance
+    able = [
+        pod
+        for pod in gang.placed.values()
+        if gang.may_evict(pod) and pod.key not in kept and not allowance.is_protected(pod)
+    ]
+    able.sort(key=pod_order)
     if not able:
         return
     broken = not gang.is_whole and gang.group.phase is not COMPLETED  # one role may lack a pod
@@ -182,10 +188,6 @@ def _of_group(cycle: CycleState, gang: Gang) -> Iterable[EvictionStep]:
     if all_pods and len(spare) < len(able) and (broken or cycle.settings.evict_whole_gangs):
         lost = sum(_lost(cycle, pod) for pod in able)
         yield EvictionStep(SURPLUS if broken else WHOLE, gang, tuple(able), lost, held(cycle, able))
-
-
-def _is_evictable(cycle: CycleState, gang: Gang, pod: Pod) -> bool:
-    return gang.may_evict(pod) and pod.key not in cycle.given_up and not cycle.allowance.is_protected(pod)
 
 
 def _spare(gang: Gang, able: list[Pod]) -> list[Pod]:

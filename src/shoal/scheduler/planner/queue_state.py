@@ -18,6 +18,7 @@ from shoal.scheduler.planner.gang_types import Queue
 from shoal.scheduler.planner.message_parts import queue_missing
 
 ROOT = "root"
+WEIGHT = re.compile(r"\d{1,9}(\.\d{1,9})?", re.ASCII)
 DEFAULT = "default"
 DEEPEST = 16
 
@@ -132,13 +133,9 @@ def check_hierarchy(path: str, weights: str, others: Mapping[str, str]) -> tuple
     if len(steps) != len(numbers):
         counts = {"count": len(numbers), "steps": len(steps)}
         wrong_weights = Message("Hierarchy.Weights", {"weights": weights, "path": path, **counts})
-    elif odd := [number for number in numbers if not _is_weight(number)]:
+    elif odd := [number for number in numbers if not (WEIGHT.fullmatch(number) and float(number) > 0)]:
         wrong_weights = Message("Hierarchy.NotAWeight", {"weights": weights, "weight": odd[0]})
     return wrong_path, wrong_weights
-
-
-def _is_weight(text: str) -> bool:
-    return re.fullmatch(r"\d{1,9}(\.\d{1,9})?", text, re.ASCII) is not None and float(text) > 0
 
 
 def _check_amounts(queue: Queue, resource: str) -> None:

@@ -44,13 +44,26 @@ def build_plan(cycle: CycleState) -> Plan:
         elif gang.known:
             verdicts.append(_group_result(cycle, gang, explainer))
         else:
-            waits += _groupless_pod_waits(cycle, gang, explainer)
+            still = cycle.blocked.get(gang.key)
+            if still is not None:
+                message = explainer.diagnose(gang, still).message
+                waits += [Wait(pod.key, pod.uid, message, "Queued") for pod in gang.candidates()]
     return Plan(
-        binds=tuple(_binds(cycle)),
+        binds=tuple(
+            Bind(one.pod.key, one.pod.uid, _node(cycle, one.row), one.devices)
+            for placed in cycle.bound.values()
+            for one in placed
+        ),
         waits=tuple(waits),
         evictions=tuple(cycle.evictions),
         shrinks=tuple(cycle.shrinks),
-        nominations=tuple(_nominations(cycle)),
+        # Kept only where this plan or an earlier one requested pods to leave for the group.
+        nominations=tuple(
+            Nominate(one.pod.key, _node(cycle, one.row))
+            for key, placed in cycle.promised.items()
+            if cycle.blocked[key].leaving or key in cycle.view.nominated
+            for one in placed
+        ),
         groups=tuple(verdicts),
         reservations=tuple(sorted(cycle.reservations.items())),
         warnings=tuple(_warnings(cycle)),
@@ -59,14 +72,6 @@ def build_plan(cycle: CycleState) -> Plan:
         wake_at=cycle.wake_at,
         again=_frees_capacity(cycle),
     )
-
-
-def _binds(cycle: CycleState) -> list[Bind]:
-    return [
-        Bind(one.pod.key, one.pod.uid, _node(cycle, one.row), one.devices)
-        for placed in cycle.bound.values()
-        for one in placed
-    ]
 
 
 def _frees_capacity(cycle: CycleState) -> bool:
@@ -82,16 +87,6 @@ def _frees_capacity(cycle: CycleState) -> bool:
     return any(record.phase is not cycle.view.groups[key].group.phase for key, record in cycle.records.items())
 
 
-def _nominations(cycle: CycleState) -> list[Nominate]:
-    """Kept only where this plan or an earlier one requested pods to leave for the group."""
-    return [
-        Nominate(one.pod.key, _node(cycle, one.row))
-        for key, placed in cycle.promised.items()
-        if cycle.blocked[key].leaving or key in cycle.view.nominated
-        for one in placed
-    ]
-
-
 def _node(cycle: CycleState, row: int) -> str:
     node = cycle.resources.nodes[row]
     assert node is not None, "a placed pod has a node"
@@ -103,19 +98,8 @@ def _lone_pod_waits(cycle: CycleState, gang: Gang, explainer: Diagnoser) -> list
     if still is None or gang.key in cycle.bound:
         return []
     message, too_large = explainer.diagnose(gang, still)
-    return [Wait(pod.key, pod.uid, message, _pod_reason(still), too_large) for pod in gang.waiting.values()]
-
-
-def _groupless_pod_waits(cycle: CycleState, gang: Gang, explainer: Diagnoser) -> list[Wait]:
-    still = cycle.blocked.get(gang.key)
-    if still is None:
-        return []
-    message = explainer.diagnose(gang, still).message
-    return [Wait(pod.key, pod.uid, message, "Queued") for pod in gang.candidates()]
-
-
-def _pod_reason(still: BlockReason) -> str:
-    return "Unschedulable" if BLOCKED[still.obstacle] == "capacity" else "Queued"
+    reason = "Unschedulable" if BLOCKED[still.obstacle] == "capacity" else "Queued"
+    return [Wait(pod.key, pod.uid, message, reason, too_large) for pod in gang.waiting.values()]
 
 
 def _group_result(cycle: CycleState, gang: Gang, explainer: Diagnoser) -> GroupResult:

@@ -46,13 +46,9 @@ def holds(requirement: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
         case "DoesNotExist":
             return value is None
         case "Gt" | "Lt" as operator:
-            return _compare(value, wanted[0] if wanted else None, larger=operator == "Gt")
+            try:
+                difference = int(value or "") - int(wanted[0] if wanted else "")
+            except ValueError:
+                return False
+            return difference > 0 if operator == "Gt" else difference < 0
     return False
-
-
-def _compare(value: str | None, bound: str | None, *, larger: bool) -> bool:
-    try:
-        difference = int(value or "") - int(bound or "")
-    except ValueError:
-        return False
-    return difference > 0 if larger else difference < 0

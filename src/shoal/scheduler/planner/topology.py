@@ -6,7 +6,7 @@ the node labels that the settings name. Tier 1 is the nearest; beyond the last t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -83,6 +83,7 @@ class Topology:
             yield Tier(label, column.codes, names, frozenset({label, key}))
 
     def _from_hypernodes(self) -> Iterable[Tier]:
+        rows = self._room.rows
         by_tier: dict[int, list[HyperNode]] = {}
         for name in sorted(self._hypernodes):
             found = self._hypernodes[name]
@@ -91,11 +92,7 @@ class Topology:
             domains = by_tier.get(tier, [])
             codes = np.zeros(len(self._room), dtype=np.int32)
             for number, domain in enumerate(domains, start=1):
-                codes[_rows(self._room.rows, domain.nodes)] = number
+                codes[[rows[node] for node in domain.nodes if node in rows]] = number
             tier_names = frozenset(domain.tier_name for domain in domains) - {""}
             label = f"domain of tier {tier}" if len(tier_names) != 1 else min(tier_names)
             yield Tier(label, codes, ("", *(domain.name for domain in domains)), tier_names)
-
-
-def _rows(rows: Mapping[str, int], names: Iterable[str]) -> list[int]:
-    return [rows[name] for name in names if name in rows]
