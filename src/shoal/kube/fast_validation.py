@@ -130,19 +130,14 @@ def _value_type(schema: Schema) -> Any:
     if schema_type == "string" and schema.format in ("", "date-time"):
         return _TEXTS[schema.format]
     if schema_type == "integer" and not schema.enum:
-        return _between(schema.format, rules.get("minimum"), rules.get("maximum"))
+        bits = 31 if schema.format == "int32" else 63
+        low, high = rules.get("minimum", -(2**bits)), rules.get("maximum", 2**bits - 1)
+        if low != int(low) or high != int(high) or low < -(2**bits) or high >= 2**bits:
+            raise _Inexpressible  # a limit that is no whole number, or outside of the format
+        return Annotated[int, Meta(ge=int(low), le=int(high))]
     if schema_type == "boolean" and not schema.enum:
         return bool
     raise _Inexpressible
-
-
-def _between(form: str, low: Any, high: Any) -> Any:
-    bits = 31 if form == "int32" else 63
-    minimum = max(-(2**bits), -(2**bits) if low is None else int(low))
-    maximum = min(2**bits - 1, 2**bits - 1 if high is None else int(high))
-    if minimum != (low if low is not None else minimum) or maximum != (high if high is not None else maximum):
-        raise _Inexpressible  # a limit that is no whole number, or outside of what can be
-    return Annotated[int, Meta(ge=minimum, le=maximum)]
 
 
 # --- both ----------------------------------------------------------------------------------------------------------

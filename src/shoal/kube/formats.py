@@ -75,17 +75,13 @@ _BASE64 = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz012345
 def base64_problem(text: str) -> str | None:
     """Line breaks are skipped, as the API server's decoder skips them."""
     bare = text.replace("\n", "").replace("\r", "") if "\n" in text or "\r" in text else text
-    if _is_base64(bare):
-        return None
-    return f"illegal base64 data at input byte {_first_bad_byte(text.encode())}"
-
-
-def _is_base64(text: str) -> bool:
     try:
-        binascii.a2b_base64(text, strict_mode=True)
+        binascii.a2b_base64(bare, strict_mode=True)
     except ValueError:
-        return False
-    return len(text) % 4 == 0
+        is_sound = False
+    else:
+        is_sound = len(bare) % 4 == 0
+    return None if is_sound else f"illegal base64 data at input byte {_first_bad_byte(text.encode())}"
 
 
 def _first_bad_byte(data: bytes) -> int:

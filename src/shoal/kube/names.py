@@ -147,13 +147,12 @@ def qualified_name(value: str) -> list[str]:
 
 def config_key(value: str) -> list[str]:
     """A key in a ConfigMap or a Secret: it becomes a file name, so it may not climb out of its folder."""
-    return [*_config_key_shape(value), *_parent_reference(value)]
-
-
-def _parent_reference(value: str) -> list[str]:
+    problems = list(_config_key_shape(value))
     if value in (".", ".."):
-        return [f"must not be '{value}'"]
-    return ["must not start with '..'"] if value.startswith("..") else []
+        problems.append(f"must not be '{value}'")
+    elif value.startswith(".."):
+        problems.append("must not start with '..'")
+    return problems
 
 
 def env_var_name(value: str) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from shoal.kube.objects import Obj
@@ -58,8 +58,4 @@ def add(*parts: Mapping[str, int]) -> Amounts:
 
 
 def _maximum(a: Mapping[str, int], b: Mapping[str, int]) -> Amounts:
-    return {name: max(a.get(name, 0), b.get(name, 0)) for name in _names((a, b))}
-
-
-def _names(parts: Iterable[Mapping[str, int]]) -> list[str]:
-    return list(dict.fromkeys(name for part in parts for name in part))
+    return {name: max(a.get(name, 0), b.get(name, 0)) for name in {**a, **b}}

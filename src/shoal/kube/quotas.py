@@ -102,18 +102,16 @@ def missing_resources(quota: Obj, pod: Obj) -> list[str]:
     found = []
     for name in sorted(set(REQUIRED) & hard.keys()):
         part, _, resource = name.rpartition(".")
-        names = [
-            each["name"] for each in spec.get("containers") or () if not _specifies(each, part or "requests", resource)
-        ]
+        names = []
+        for container in spec.get("containers") or ():
+            resources = container.get("resources") or {}
+            # A container that sets only a limit requests as much.
+            accepted = ("limits",) if part == "limits" else ("limits", "requests")
+            if not any(resource in (resources.get(field) or {}) for field in accepted):
+                names.append(container["name"])
         if names:
             found.append(f"{name} for: {','.join(names)}")
     return found
-
-
-def _specifies(container: Obj, part: str, resource: str) -> bool:
-    resources = container.get("resources") or {}
-    specified = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
-    return resource in (specified if part == "requests" else resources.get("limits") or {})
 
 
 def format_amount(name: str, milli: int) -> str:

@@ -110,32 +110,29 @@ def _is_clean(schema: Schema, value: Any) -> bool:
                 return False
         return True
     if expected == "array":
-        return value.__class__ is list and _items_are_clean(schema.items, value)
+        if value.__class__ is not list:
+            return False
+        item = schema.items
+        if item is None:
+            return True
+        if item.type == "string" and not item.format:
+            return all(child.__class__ is str for child in value)
+        return all(_is_clean(item, child) for child in value)
     if expected == "any":
         if schema.custom:
             return schema.preserve_unknown or _has_no_fields(value)
-        return schema.values is None or _fits_int_or_string(schema, schema.values, value)
+        if schema.values is None:
+            return True
+        if schema.format == "object-or-boolean" and not isinstance(value, dict | bool):
+            return False
+        return all(_is_clean(schema.values, part) for part in _objects(value))
     return _scalar_fits(schema, value)
-
-
-def _items_are_clean(item: Schema | None, values: list[Any]) -> bool:
-    if item is None:
-        return True
-    if item.type == "string" and not item.format:
-        return all(child.__class__ is str for child in values)
-    return all(_is_clean(item, child) for child in values)
 
 
 def _has_no_fields(value: Any) -> bool:
     if isinstance(value, list):
         return all(_has_no_fields(child) for child in value)
     return not (isinstance(value, dict) and value)
-
-
-def _fits_int_or_string(schema: Schema, inner: Schema, value: Any) -> bool:
-    if schema.format == "object-or-boolean" and not isinstance(value, dict | bool):
-        return False
-    return all(_is_clean(inner, part) for part in _objects(value))
 
 
 def _objects(value: Any) -> list[Obj]:
@@ -174,7 +171,12 @@ def type_problem(schema: Schema, obj: Any) -> str | None:
     `shoal.kube.structural_schema.validate`.
     """
     if schema.custom:
-        return _custom_type_problem(schema, obj)
+        if not isinstance(obj, dict):
+            return f"json: cannot unmarshal {_json_type(obj)} into Go value of type map[string]interface {{}}"
+        metadata = schema.fields.get("metadata")
+        if metadata is None or obj.get("metadata") is None or is_clean(metadata, obj["metadata"]):
+            return None
+        return _first_problem(_decode(metadata, obj["metadata"], _Position()))
     if is_clean(schema, obj):
         return None
     try:
@@ -190,15 +192,6 @@ def _first_problem(problems: Iterator[_Problem]) -> str | None:
             return problem.message
         first = first or problem.message
     return first
-
-
-def _custom_type_problem(schema: Schema, obj: Any) -> str | None:
-    if not isinstance(obj, dict):
-        return f"json: cannot unmarshal {_json_type(obj)} into Go value of type map[string]interface {{}}"
-    metadata = schema.fields.get("metadata")
-    if metadata is None or obj.get("metadata") is None or is_clean(metadata, obj["metadata"]):
-        return None
-    return _first_problem(_decode(metadata, obj["metadata"], _Position()))
 
 
 class _Position(NamedTuple):
@@ -222,38 +215,27 @@ def _decode(schema: Schema, value: Any, position: _Position) -> Iterator[_Proble
     if value is None:
         return
     if schema.type == "any":
-        yield from _decode_either(schema, value, position)
-    elif schema.type == "object":
-        if isinstance(value, dict):
-            yield from _decode_fields(schema, value, position)
-        else:
-            yield _mismatch(schema, value, position)
-    elif schema.type == "array":
-        if isinstance(value, list):
+        if schema.format == "object-or-boolean" and not isinstance(value, dict | bool):
+            yield _Problem("boolean or JSON schema expected", is_fatal=True)
+        if schema.values is not None:
+            for part in _objects(value):
+                for problem in _decode(schema.values, part, position):
+                    yield problem._replace(is_fatal=True)
+    elif schema.type == "object" and isinstance(value, dict):
+        for name, child in value.items():
+            known = schema.fields.get(name)
+            if known is not None:
+                yield from _decode(known, child, position.below(schema.go_type, name, known.go_inside))
+            elif schema.values is not None:
+                yield from _decode(schema.values, child, position)
+    elif schema.type == "array" and isinstance(value, list):
+        if schema.items is not None:
             for child in value:
-                if schema.items is not None:
-                    yield from _decode(schema.items, child, position)
-        else:
-            yield _mismatch(schema, value, position)
+                yield from _decode(schema.items, child, position)
+    elif schema.type in ("object", "array"):
+        yield _mismatch(schema, value, position)
     elif not _scalar_fits(schema, value):
         yield _scalar_problem(schema, value, position)
-
-
-def _decode_either(schema: Schema, value: Any, position: _Position) -> Iterator[_Problem]:
-    if schema.format == "object-or-boolean" and not isinstance(value, dict | bool):
-        yield _Problem("boolean or JSON schema expected", is_fatal=True)
-    if schema.values is not None:
-        for part in _objects(value):
-            yield from (problem._replace(is_fatal=True) for problem in _decode(schema.values, part, position))
-
-
-def _decode_fields(schema: Schema, value: Obj, position: _Position) -> Iterator[_Problem]:
-    for name, child in value.items():
-        known = schema.fields.get(name)
-        if known is not None:
-            yield from _decode(known, child, position.below(schema.go_type, name, known.go_inside))
-        elif schema.values is not None:
-            yield from _decode(schema.values, child, position)
 
 
 def _scalar_problem(schema: Schema, value: Any, position: _Position) -> _Problem:

@@ -13,7 +13,6 @@ from difflib import get_close_matches
 from typing import Any, Self
 
 from shoal.kube.errors import Cause
-from shoal.kube.objects import Obj
 from shoal.kube.schema import Schema, is_clean
 from shoal.kube.validation.errors import invalid
 
@@ -103,13 +102,10 @@ def find_mismatches(schema: Schema, value: Any, steps: Steps = ()) -> Iterator[S
             if schema.items is not None:
                 yield from find_mismatches(schema.items, child, (*steps, index))
     elif not is_clean(schema, value):
-        yield SchemaMismatch(steps, value, _expected(schema, value))
-
-
-def _expected(schema: Schema, value: Any) -> str:
-    if schema.type == "integer" and isinstance(value, int) and not isinstance(value, bool):
-        return f"must fit into {schema.format.removeprefix('int') or 64} bits"
-    return _BY_FORMAT.get(schema.format) or _BY_TYPE[schema.type]
+        expected = _BY_FORMAT.get(schema.format) or _BY_TYPE[schema.type]
+        if schema.type == "integer" and isinstance(value, int) and not isinstance(value, bool):
+            expected = f"must fit into {schema.format.removeprefix('int') or 64} bits"
+        yield SchemaMismatch(steps, value, expected)
 
 
 def remove_mismatches(value: Any, found: Iterable[SchemaMismatch]) -> Any:
@@ -143,18 +139,14 @@ def find_unknown_fields(schema: Schema, value: Any, prefix: str = "") -> Iterato
             for index, child in enumerate(value):
                 yield from find_unknown_fields(schema.items, child, f"{prefix}[{index}]")
     elif isinstance(value, dict) and schema.type == "object":
-        yield from _unknown_fields(schema, value, prefix)
-
-
-def _unknown_fields(schema: Schema, value: Obj, prefix: str) -> Iterator[UnknownField]:
-    for name, child in value.items():
-        path, below = path_of(prefix, (name,)), schema.field(name)
-        if below is not None:
-            yield from find_unknown_fields(below, child, path)
-        elif not schema.preserve_unknown:
-            suggestion = closest_match(name, tuple(schema.fields))
-            hint = f"; did you mean {suggestion}?" if suggestion else " here"
-            yield UnknownField(path, f"there is no such field{hint}")
+        for name, child in value.items():
+            path, below = path_of(prefix, (name,)), schema.field(name)
+            if below is not None:
+                yield from find_unknown_fields(below, child, path)
+            elif not schema.preserve_unknown:
+                suggestion = closest_match(name, tuple(schema.fields))
+                hint = f"; did you mean {suggestion}?" if suggestion else " here"
+                yield UnknownField(path, f"there is no such field{hint}")
 
 
 def closest_match(name: str, known: Sequence[str]) -> str | None:

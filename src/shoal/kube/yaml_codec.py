@@ -217,16 +217,16 @@ class _Builder:
             raise _error(event, f"more than {MAX_NODES} values in one document")
 
     def _key(self, top: _OpenNode, value: Json) -> str:
-        key = _as_key(value)
+        if isinstance(value, bool):
+            key = "true" if value else "false"
+        else:
+            key = "null" if value is None else str(value)
         if key in top.value and len(self.duplicates) < MAX_DUPLICATES:
-            self.duplicates.append(self._path(key))
+            path = ""
+            for each in self._stack[:-1]:
+                path += f"[{len(each.value)}]" if isinstance(each.value, list) else f".{str(each.key)[:_MAX_SHOWN]}"
+            self.duplicates.append(f"{path}.{key[:_MAX_SHOWN]}".removeprefix("."))
         return key
-
-    def _path(self, key: str) -> str:
-        path = ""
-        for each in self._stack[:-1]:
-            path += f"[{len(each.value)}]" if isinstance(each.value, list) else f".{str(each.key)[:_MAX_SHOWN]}"
-        return f"{path}.{key[:_MAX_SHOWN]}".removeprefix(".")
 
     def _put(self, event: Any, value: Json, *, height: int) -> None:
         if not self._stack:
@@ -296,12 +296,6 @@ def _number(text: str) -> Json:
         # JSON does not distinguish 1e3 from 1000.
         return int(number) if number.is_integer() and abs(number) < 2**63 else number
     return text
-
-
-def _as_key(value: Json) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return "null" if value is None else str(value)
 
 
 def _copied(value: Json) -> Json:

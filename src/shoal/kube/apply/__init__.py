@@ -60,7 +60,14 @@ def track(schema: Schema, live: Obj | None, new: Obj, *, manager: str, now: str,
         fields = _without_unowned(diff(schema_node(schema), {}, new)[0])
         own_identity = {ManagerIdentity(manager, UPDATE, version, subresource): ManagedEntry(fields, version, now)}
         return _with_entries(new, encode_entries(own_identity))
-    entries = _entries(live, new, subresource)
+    # The entries a write starts from: those it sent, if it sent well-formed ones, else those of the live object.
+    entries = (live or {}).get("metadata", {}).get("managedFields") or []
+    sent = new["metadata"].get("managedFields")
+    if sent is not None and not subresource:
+        if sent in ([], [{}]):
+            entries = []
+        elif are_entries(sent):
+            entries = sent
     if not entries:
         return _with_entries(new, [])
     changed, removed = diff(schema_node(schema), _without_managed_fields(live or {}), _without_managed_fields(new))
@@ -117,17 +124,6 @@ def check(schema: Schema, applied: Obj) -> None:
     _applied_fields(schema_node(schema), without_nulls(applied))
 
 
-def _entries(live: Obj | None, new: Obj, subresource: str) -> list[Obj]:
-    """The entries a write starts from: those it sent, if it sent good ones, else those of the live object."""
-    kept = (live or {}).get("metadata", {}).get("managedFields") or []
-    sent = new["metadata"].get("managedFields")
-    if subresource or sent is None or sent == kept:
-        return kept
-    if sent in ([], [{}]):
-        return []
-    return sent if are_entries(sent) else kept
-
-
 def _managers_before(node_schema: SchemaNode, live: Obj | None, base: Obj, *, now: str, subresource: str) -> Managers:
     if live is None:
         return {}
@@ -151,28 +147,23 @@ def _applied_fields(node_schema: SchemaNode, config: Obj) -> FieldSet:
     fields = applied_fields(node_schema, config, problems)
     if problems:
         detail = problems[0] if len(problems) == 1 else "errors:\n  " + "\n  ".join(problems)
-        raise bad_request(f"failed to create typed patch object ({_describe(config)}): {detail}")
+        meta = config.get("metadata") or {}
+        group, _, version = str(config.get("apiVersion", "")).rpartition("/")
+        obj = f"{meta.get('namespace', '')}/{meta.get('name', '')}; {group}/{version}, Kind={config.get('kind', '')}"
+        raise bad_request(f"failed to create typed patch object ({obj}): {detail}")
     return fields
 
 
-def _describe(config: Obj) -> str:
-    meta = config.get("metadata") or {}
-    group, _, version = str(config.get("apiVersion", "")).rpartition("/")
-    return f"{meta.get('namespace', '')}/{meta.get('name', '')}; {group}/{version}, Kind={config.get('kind', '')}"
-
-
 def _check_conflicts(node_schema: SchemaNode, base: Obj, managers: Managers, changed: FieldSet, manager: str) -> None:
-    found = _conflicts(managers, changed)
+    found = {
+        identity: fields for identity, entry in managers.items() if (fields := intersection(entry.fields, changed))
+    }
     if found and manager == client_side.KUBECTL:
+        # What `kubectl apply` set client-side before, kubectl may take over.
         allowed = client_side.fields_of_last_applied(node_schema, base)
         found = {identity: left for identity, fields in found.items() if (left := difference(fields, allowed))}
     if found:
         raise conflict_error(found)
-
-
-def _conflicts(managers: Managers, changed: FieldSet) -> dict[ManagerIdentity, FieldSet]:
-    found = {identity: intersection(entry.fields, changed) for identity, entry in managers.items()}
-    return {identity: fields for identity, fields in found.items() if fields}
 
 
 def _without_unowned(fields: FieldSet) -> FieldSet:

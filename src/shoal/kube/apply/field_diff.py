@@ -23,31 +23,22 @@ def field_paths(node_schema: SchemaNode, value: Any) -> FieldSet:
     """The node of a value that is wholly new: itself and every path below it."""
     if node_schema.merge_type is _ATOMIC or not value:
         return {}
+    node: FieldSet = {HERE: {}}
     if type(value) is dict and node_schema.merge_type in _EITHER:
-        return _all_fields(node_schema, value)
+        child_of = node_schema.child_of
+        for name, inner in value.items():
+            step, child = child_of(name)
+            node[step] = field_paths(child, inner) if type(inner) in _CONTAINERS else {}
+        return node
     if type(value) is list and node_schema.merge_type in _LISTS:
-        return _all_items(node_schema, value)
+        items = node_schema.steps(value)
+        if items is None:
+            return {}  # an item without identity makes the list one value
+        item = node_schema.item()
+        for step, inner in items.items():
+            node[step] = field_paths(item, inner) if type(inner) in _CONTAINERS else {}
+        return node
     return {}
-
-
-def _all_fields(node_schema: SchemaNode, value: dict[str, Any]) -> FieldSet:
-    node: FieldSet = {HERE: {}}
-    child_of = node_schema.child_of
-    for name, inner in value.items():
-        step, child = child_of(name)
-        node[step] = field_paths(child, inner) if type(inner) in _CONTAINERS else {}
-    return node
-
-
-def _all_items(node_schema: SchemaNode, items: list[Any]) -> FieldSet:
-    found = node_schema.steps(items)
-    if found is None:
-        return {}
-    node: FieldSet = {HERE: {}}
-    item = node_schema.item()
-    for step, child_value in found.items():
-        node[step] = field_paths(item, child_value) if type(child_value) in _CONTAINERS else {}
-    return node
 
 
 def diff(node_schema: SchemaNode, old: dict[str, Any], new: dict[str, Any]) -> tuple[FieldSet, FieldSet]:
@@ -132,7 +123,16 @@ def _applied(node_schema: SchemaNode, value: Any, path: str, problems: list[str]
     if node_schema.merge_type in _EITHER and isinstance(value, dict):
         return _applied_fields_below(node_schema, value, path, problems) if value else {}
     if node_schema.merge_type in _LISTS and isinstance(value, list):
-        return _applied_items(node_schema, value, path, problems) or None
+        node: FieldSet = {}
+        for position, item in enumerate(value):
+            step = node_schema.step(item)
+            if step is None:
+                problems.append(f"{path}: element {position}: {_missing_key_message(node_schema, item)}")
+            elif step in node:
+                problems.append(f"{path}: duplicate entries for key {_in_brackets(step)}")
+            else:
+                node[step] = as_member(_applied(node_schema.item(), item, f"{path}{_in_brackets(step)}", problems))
+        return node or None
     expected = {MergeType.GRANULAR: "map", MergeType.ASSOCIATIVE: "list", MergeType.SET: "list"}.get(
         node_schema.merge_type
     )
@@ -156,19 +156,6 @@ def _applied_fields_below(node_schema: SchemaNode, value: dict[str, Any], path: 
             node[f"f:{name}"] = as_member(_applied(node_schema.values(), inner, f"{path}.{name}", problems))
         else:
             problems.append(f"{path}.{name}: field not declared in schema")
-    return node
-
-
-def _applied_items(node_schema: SchemaNode, items: list[Any], path: str, problems: list[str]) -> FieldSet:
-    node: FieldSet = {}
-    for position, item in enumerate(items):
-        step = node_schema.step(item)
-        if step is None:
-            problems.append(f"{path}: element {position}: {_missing_key_message(node_schema, item)}")
-        elif step in node:
-            problems.append(f"{path}: duplicate entries for key {_in_brackets(step)}")
-        else:
-            node[step] = as_member(_applied(node_schema.item(), item, f"{path}{_in_brackets(step)}", problems))
     return node
 
 

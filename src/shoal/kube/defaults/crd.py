@@ -15,7 +15,10 @@ def definition(obj: Obj) -> None:
     fill(names, "singular", kind.lower())
     if kind:
         fill(names, "listKind", f"{kind}List")
-    _conversion(spec)
+    fill_missing(spec, "conversion", {"strategy": "None"})
+    webhook = spec["conversion"].get("webhook") or {}
+    if service := (webhook.get("clientConfig") or {}).get("service"):
+        fill_missing(service, "port", _WEBHOOK_PORT)
     status = below(obj, "status")
     if not status.get("storedVersions"):
         stored = [version.get("name") or "" for version in each(spec, "versions") if version.get("storage")]
@@ -24,10 +27,3 @@ def definition(obj: Obj) -> None:
     accepted = below(status, "acceptedNames")
     fill_missing(accepted, "plural", "")
     fill_missing(accepted, "kind", "")
-
-
-def _conversion(spec: Obj) -> None:
-    fill_missing(spec, "conversion", {"strategy": "None"})
-    client = ((spec["conversion"].get("webhook") or {}).get("clientConfig") or {}).get("service")
-    if client:
-        fill_missing(client, "port", _WEBHOOK_PORT)

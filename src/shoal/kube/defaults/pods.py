@@ -18,6 +18,7 @@ FILE_MODE = 0o644
 _TOLERATION_SECONDS = 300
 _TOLERATED_TAINTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
+_PROBE_SETTINGS = (("timeoutSeconds", 1), ("periodSeconds", 10), ("successThreshold", 1), ("failureThreshold", 3))
 _HOOKS = ("postStart", "preStop")
 
 
@@ -27,14 +28,24 @@ def apply(pod: Obj) -> None:
     containers = each(spec, "containers")
     for container in (*init, *containers):
         _container(container)
-        _requests_from_limits(container["resources"])
+        resources = container["resources"]
+        if limits := resources.get("limits"):
+            requests = below(resources, "requests")
+            for resource, value in limits.items():
+                requests.setdefault(resource, value)
     for container in each(spec, "ephemeralContainers"):
         _container(container)
     for volume in each(spec, "volumes"):
         _volume(volume)
-    _spec(spec)
+    _spec_of_template(spec)
+    account = spec.get("serviceAccountName") or spec.get("serviceAccount") or "default"
+    spec["serviceAccountName"] = spec["serviceAccount"] = account
+    fill_missing(spec, "enableServiceLinks", True)
     if spec.get("hostNetwork"):
-        _host_ports([*init, *containers])
+        for container in (*init, *containers):
+            for port in each(container, "ports"):
+                if not port.get("hostPort") and port.get("containerPort"):
+                    port["hostPort"] = port["containerPort"]
     if spec.get("resources"):
         _pod_resources(spec)
     _tolerations(spec)
@@ -63,13 +74,6 @@ def conditions(status: Obj) -> None:
         fill_missing(condition, "lastTransitionTime", None)
 
 
-def _spec(spec: Obj) -> None:
-    _spec_of_template(spec)
-    account = spec.get("serviceAccountName") or spec.get("serviceAccount") or "default"
-    spec["serviceAccountName"] = spec["serviceAccount"] = account
-    fill_missing(spec, "enableServiceLinks", True)
-
-
 def _spec_of_template(spec: Obj) -> None:
     fill(spec, "restartPolicy", "Always")
     fill_missing(spec, "terminationGracePeriodSeconds", 30)
@@ -95,25 +99,13 @@ def _container(container: Obj) -> None:
             _reference(source)
     for name in _PROBES:
         if (probe := container.get(name)) is not None:
-            _probe(probe)
+            _handler(probe)
+            for setting, value in _PROBE_SETTINGS:
+                if not probe.get(setting):
+                    probe[setting] = value
     if lifecycle := container.get("lifecycle"):
         for name in _HOOKS:
             _handler(lifecycle.get(name) or {})
-
-
-def _requests_from_limits(resources: Obj) -> None:
-    limits = resources.get("limits")
-    if limits:
-        requests = below(resources, "requests")
-        for resource, value in limits.items():
-            requests.setdefault(resource, value)
-
-
-def _probe(probe: Obj) -> None:
-    _handler(probe)
-    for name, value in (("timeoutSeconds", 1), ("periodSeconds", 10), ("successThreshold", 1), ("failureThreshold", 3)):
-        if not probe.get(name):
-            probe[name] = value
 
 
 def _handler(handler: Obj) -> None:
@@ -146,20 +138,17 @@ def _volume(volume: Obj) -> None:
         if source is not None:
             fill_missing(source, "defaultMode", FILE_MODE)
             _files(source)
-    if projected := volume.get("projected"):
-        _projections(projected)
-    if (image := volume.get("image")) is not None:
-        fill(image, "pullPolicy", pull_policy(image.get("reference") or ""))
-    if ephemeral := volume.get("ephemeral"):
-        _claim_template(ephemeral)
-
-
-def _projections(projected: Obj) -> None:
-    for source in each(projected, "sources"):
+    for source in each(volume.get("projected") or {}, "sources"):
         if downward := source.get("downwardAPI"):
             _files(downward)
         if (token := source.get("serviceAccountToken")) is not None:
             fill_missing(token, "expirationSeconds", 3600)
+    if (image := volume.get("image")) is not None:
+        fill(image, "pullPolicy", pull_policy(image.get("reference") or ""))
+    template = (volume.get("ephemeral") or {}).get("volumeClaimTemplate")
+    if template is not None:
+        below(template, "metadata")
+        storage.claim_spec(below(template, "spec"))
 
 
 def _files(source: Obj) -> None:
@@ -167,32 +156,22 @@ def _files(source: Obj) -> None:
         _reference(item)
 
 
-def _claim_template(ephemeral: Obj) -> None:
-    if (template := ephemeral.get("volumeClaimTemplate")) is not None:
-        below(template, "metadata")
-        storage.claim_spec(below(template, "spec"))
-
-
-def _host_ports(containers: list[Obj]) -> None:
-    for container in containers:
-        for port in each(container, "ports"):
-            if not port.get("hostPort") and port.get("containerPort"):
-                port["hostPort"] = port["containerPort"]
-
-
 def _tolerations(spec: Obj) -> None:
     """A pod may stay five minutes on an unresponsive node, unless it specifies otherwise."""
     tolerations = each(spec, "tolerations")
-    for taint in _TOLERATED_TAINTS:
-        if not any(_covers(toleration, taint) for toleration in tolerations):
-            tolerations.append({
-                "key": taint, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": _TOLERATION_SECONDS,
-            })  # fmt: skip
+    # A toleration without a key or without an effect is for every key or every effect.
+    tolerated = {
+        toleration.get("key") or ""
+        for toleration in tolerations
+        if (toleration.get("effect") or "NoExecute") == "NoExecute"
+    }
+    if "" not in tolerated:
+        for taint in _TOLERATED_TAINTS:
+            if taint not in tolerated:
+                tolerations.append({
+                    "key": taint, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": _TOLERATION_SECONDS,
+                })  # fmt: skip
     spec["tolerations"] = tolerations
-
-
-def _covers(toleration: Obj, taint: str) -> bool:
-    return (toleration.get("key") or taint) == taint and (toleration.get("effect") or "NoExecute") == "NoExecute"
 
 
 def _pod_resources(spec: Obj) -> None:

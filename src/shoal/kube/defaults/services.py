@@ -15,19 +15,6 @@ _REACHABLE = ("ClusterIP", "NodePort", "LoadBalancer")
 
 def service(obj: Obj) -> None:
     spec = below(obj, "spec")
-    _affinity(spec)
-    fill(spec, "type", "ClusterIP")
-    for port in each(spec, "ports"):
-        fill(port, "protocol", "TCP")
-        if not port.get("targetPort"):
-            port["targetPort"] = port.get("port") or 0
-    _policies(spec)
-    if spec["type"] in _REACHABLE:
-        _families(spec)
-    below(below(obj, "status"), "loadBalancer")
-
-
-def _affinity(spec: Obj) -> None:
     fill(spec, "sessionAffinity", "None")
     if spec["sessionAffinity"] == "None":
         spec.pop("sessionAffinityConfig", None)
@@ -35,21 +22,24 @@ def _affinity(spec: Obj) -> None:
         config = spec.get("sessionAffinityConfig") or {}
         if (config.get("clientIP") or {}).get("timeoutSeconds") is None:
             spec["sessionAffinityConfig"] = {"clientIP": {"timeoutSeconds": AFFINITY_SECONDS}}
-
-
-def _policies(spec: Obj) -> None:
-    external_policy = spec["type"] in ("NodePort", "LoadBalancer") or (
-        spec["type"] == "ClusterIP" and spec.get("externalIPs")
-    )
-    if external_policy:
+    fill(spec, "type", "ClusterIP")
+    for port in each(spec, "ports"):
+        fill(port, "protocol", "TCP")
+        if not port.get("targetPort"):
+            port["targetPort"] = port.get("port") or 0
+    kind = spec["type"]
+    if kind in ("NodePort", "LoadBalancer") or (kind == "ClusterIP" and spec.get("externalIPs")):
         fill(spec, "externalTrafficPolicy", "Cluster")
-    if spec["type"] in _REACHABLE:
+    if kind in _REACHABLE:
         fill_missing(spec, "internalTrafficPolicy", "Cluster")
-    if spec["type"] == "LoadBalancer":
+    if kind == "LoadBalancer":
         fill_missing(spec, "allocateLoadBalancerNodePorts", True)
+    if kind in _REACHABLE:
+        _addresses(spec)
+    below(below(obj, "status"), "loadBalancer")
 
 
-def _families(spec: Obj) -> None:
+def _addresses(spec: Obj) -> None:
     address = spec.get("clusterIP")
     if address and not spec.get("clusterIPs"):
         spec["clusterIPs"] = [address]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from shoal.kube.defaults.helpers import amounts, below, fill, fill_missing
 from shoal.kube.objects import Obj
 
+_DATA_SOURCES = (("PersistentVolumeClaim", ""), ("VolumeSnapshot", "snapshot.storage.k8s.io"))
+
 
 def volume(obj: Obj) -> None:
     spec = below(obj, "spec")
@@ -28,11 +30,8 @@ def claim_spec(spec: Obj) -> None:
     amounts(resources, "requests")
     amounts(resources, "limits")
     fill_missing(spec, "volumeMode", "Filesystem")
-    if "dataSource" in spec and spec.get("dataSourceRef") is None and not _is_copyable(spec["dataSource"] or {}):
-        del spec["dataSource"]
-
-
-def _is_copyable(source: Obj) -> bool:
-    """The old field takes another claim or a snapshot and forgets anything else; the new one refuses it aloud."""
-    wanted = (source.get("kind"), source.get("apiGroup") or "")
-    return wanted in (("PersistentVolumeClaim", ""), ("VolumeSnapshot", "snapshot.storage.k8s.io"))
+    if "dataSource" in spec and spec.get("dataSourceRef") is None:
+        # The old field drops what is neither a claim nor a snapshot; the new one, dataSourceRef, rejects it.
+        source = spec["dataSource"] or {}
+        if (source.get("kind"), source.get("apiGroup") or "") not in _DATA_SOURCES:
+            del spec["dataSource"]

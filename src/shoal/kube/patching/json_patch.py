@@ -32,12 +32,10 @@ def json_patch(obj: Obj, operations: Any) -> Obj:
             raise not_applicable(f"Unexpected kind: {operation.get('op') or 'unknown'}")
         operation_name(document, operation)
     if not isinstance(document.root, dict):
-        raise not_applicable(f"the patch leaves {_article(json_type(document.root))} where the object was")
+        left = json_type(document.root)
+        article = "an" if left[0] in "aeiou" else "a"
+        raise not_applicable(f"the patch leaves {article} {left} where the object was")
     return document.root
-
-
-def _article(noun: str) -> str:
-    return f"an {noun}" if noun[0] in "aeiou" else f"a {noun}"
 
 
 def _check(operations: Any) -> None:

@@ -55,8 +55,19 @@ def _merge_map(schema: Schema, live: Obj, patch: Obj) -> Obj:
     for name, value in patch.items():
         if name.startswith(DELETE_FROM):
             _delete_values(live, _field(name, _BAD_DELETION), value)
+            continue
+        if value is None:
+            live.pop(name, None)
+            continue
+        before, below = live.get(name), schema.field(name) or _UNKNOWN
+        if isinstance(value, dict) and isinstance(before, dict):
+            live[name] = _merge_map(below, before, value)
+        elif isinstance(value, list) and isinstance(before, list):
+            live[name] = _merge_list(below, before, value)
+        elif isinstance(value, dict) and DIRECTIVE in value:
+            live.pop(name, None)  # a directive about something that is not there
         else:
-            _merge_field(schema, live, name, value)
+            live[name] = _without_directives(value)
     return live
 
 
@@ -97,21 +108,6 @@ def _delete_values(live: Obj, name: str, values: Any) -> None:
         live[name] = [value for value in live[name] if value not in (odd if isinstance(value, dict | list) else plain)]
 
 
-def _merge_field(schema: Schema, live: Obj, name: str, value: Any) -> None:
-    if value is None:
-        live.pop(name, None)
-        return
-    before, below = live.get(name), schema.field(name) or _UNKNOWN
-    if isinstance(value, dict) and isinstance(before, dict):
-        live[name] = _merge_map(below, before, value)
-    elif isinstance(value, list) and isinstance(before, list):
-        live[name] = _merge_list(below, before, value)
-    elif isinstance(value, dict) and DIRECTIVE in value:
-        live.pop(name, None)  # a directive about something that is not there
-    else:
-        live[name] = _without_directives(value)
-
-
 def _without_directives(value: Any) -> Any:
     """A value of the patch as it would be stored: without nulls, without directives."""
     if isinstance(value, dict):
@@ -135,19 +131,15 @@ def _map_without_directives(value: Obj) -> Obj:
 def _merge_list(schema: Schema, live: list[Any], patch: list[Any]) -> list[Any]:
     if "merge" not in schema.patch_strategy:
         return patch
-    kinds = {_item_type(item) for item in (*live, *patch)}
-    if "array" in kinds:
+    items = (*live, *patch)
+    if any(isinstance(item, list) for item in items):
         raise _error("lists of lists are not supported")
-    if len(kinds) > 1:
+    objects = sum(isinstance(item, dict) for item in items)
+    if 0 < objects < len(items):
         raise _error(f"list element types are not identical: [{shown(live)} {shown(patch)}]")
-    if kinds != {"object"}:
-        return _ordered(list(dict.fromkeys((*live, *patch))), patch, live, key="")
+    if not objects:
+        return _ordered(list(dict.fromkeys(items)), patch, live, key="")
     return _merge_items(schema, live, patch)
-
-
-def _item_type(item: Any) -> str:
-    kind = json_type(item)
-    return "scalar" if kind in ("string", "number", "bool", "null") else kind
 
 
 def _merge_items(schema: Schema, live: list[Obj], patch: list[Obj]) -> list[Any]:
@@ -230,7 +222,12 @@ def _merge_ordered(schema: Schema, live: Obj, patch: Obj, directive: str) -> Non
     below = schema.field(name) or _UNKNOWN
     key = below.patch_key if any(isinstance(item, dict) for item in (*(before or ()), *(change or ()))) else ""
     if change:
-        _check_order(change, order, key)
+        # Every item the patch sets must be named in the order, and in the same order.
+        named = _places(order, key)
+        kept = [item for item in change if not (isinstance(item, dict) and DIRECTIVE in item)]
+        places = [named.get(_identity(item, key), -1) for item in kept]
+        if order and (-1 in places or places != sorted(places)):
+            raise _error(f"The order in patch list:\n{shown(change)}\n doesn't match {ORDER} list:\n{shown(order)}\n")
     if before is None and change is None:
         return
     if name in patch and change is None:
@@ -241,12 +238,3 @@ def _merge_ordered(schema: Schema, live: Obj, patch: Obj, directive: str) -> Non
         items = _merge_list(below, before, change) if before is not None else _without_directives(change)
         del patch[name]
     live[name] = _ordered(items, order, before or [], key)
-
-
-def _check_order(change: list[Any], order: list[Any], key: str) -> None:
-    """Every item the patch sets must be named in the order, and in the same order."""
-    target_order = _places(order, key)
-    kept = [item for item in change if not (isinstance(item, dict) and DIRECTIVE in item)]
-    places = [target_order.get(_identity(item, key), -1) for item in kept]
-    if order and (-1 in places or places != sorted(places)):
-        raise _error(f"The order in patch list:\n{shown(change)}\n doesn't match {ORDER} list:\n{shown(order)}\n")

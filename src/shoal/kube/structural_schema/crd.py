@@ -114,8 +114,12 @@ def _versions_problems(versions: list[Obj]) -> Iterator[Cause]:
             message = "can only be set for deprecated versions"
             yield invalid(f"{path}.deprecationWarning", version["deprecationWarning"], message)
     for part, check in _PARTS.items():
-        for version, path in _places(versions, part):
-            yield from check(version, path)
+        if versions and all(version.get(part) == versions[0].get(part) for version in versions):
+            # What all versions have in common is checked once, under its common name.
+            yield from check(versions[0], f"spec.{'validation' if part == 'schema' else part}")
+        else:
+            for index, version in enumerate(versions):
+                yield from check(version, f"spec.versions[{index}].{part}")
     names = [version.get("name") for version in versions]
     if len(set(names)) != len(names):
         yield invalid("spec.versions", versions, "must contain unique version names")
@@ -125,46 +129,17 @@ def _versions_problems(versions: list[Obj]) -> Iterator[Cause]:
         yield invalid("spec.version", names[0] or "", ",".join(problems))
 
 
-def _places(versions: list[Obj], part: str) -> Iterator[tuple[Obj, str]]:
-    """Where one field of the versions is checked. What all have in common is checked once, under its common name."""
-    if versions and all(version.get(part) == versions[0].get(part) for version in versions):
-        yield versions[0], f"spec.{'validation' if part == 'schema' else part}"
-    else:
-        for index, version in enumerate(versions):
-            yield version, f"spec.versions[{index}].{part}"
-
-
-def _version_schema(version: Obj, path: str) -> Iterator[Cause]:
+def _version_schema_problems(version: Obj, path: str) -> Iterator[Cause]:
     schema = _schema_of(version)
     if schema:
         has_status = (version.get("subresources") or {}).get("status") is not None
         yield from schema_problems(schema, f"{path}.openAPIV3Schema", has_status=has_status)
 
 
-def _version_scale(version: Obj, path: str) -> Iterator[Cause]:
+def _scale_problems(version: Obj, path: str) -> Iterator[Cause]:
     scale = (version.get("subresources") or {}).get("scale")
-    if scale is not None:
-        yield from _scale_problems(scale, path)
-
-
-def _version_columns(version: Obj, path: str) -> Iterator[Cause]:
-    for index, column in enumerate(version.get("additionalPrinterColumns") or ()):
-        yield from _column_problems(column, f"{path}[{index}]")
-
-
-def _version_selectable(version: Obj, path: str) -> Iterator[Cause]:
-    yield from _selectable_problems(version.get("selectableFields") or [], _schema_of(version), path)
-
-
-_PARTS = {
-    "schema": _version_schema,
-    "subresources": _version_scale,
-    "additionalPrinterColumns": _version_columns,
-    "selectableFields": _version_selectable,
-}
-
-
-def _scale_problems(scale: Obj, path: str) -> Iterator[Cause]:
+    if scale is None:
+        return
     # The dot within the field's name, instead of a step of the path, is the API server's wording.
     for field, root in (("specReplicasPath", ".spec."), ("statusReplicasPath", ".status.")):
         value = scale.get(field) or ""
@@ -181,26 +156,29 @@ def _scale_problems(scale: Obj, path: str) -> Iterator[Cause]:
         yield invalid(f"{path}.scale.labelSelectorPath", selector, message)
 
 
-def _column_problems(column: Obj, path: str) -> Iterator[Cause]:
-    if not column.get("name"):
-        yield required(f"{path}.name")
-    kind, form, where = column.get("type") or "", column.get("format") or "", column.get("jsonPath") or ""
-    message = f"must be one of {','.join(_COLUMN_TYPES)}"
-    if not kind:
-        yield required(f"{path}.type", message)
-    elif kind not in _COLUMN_TYPES:
-        yield invalid(f"{path}.type", kind, message)
-    if form and form not in _COLUMN_FORMATS:
-        yield invalid(f"{path}.format", form, f"must be one of {','.join(_COLUMN_FORMATS)}")
-    if not where:
-        yield required(f"{path}.JSONPath")
-    elif not where.startswith("."):
-        yield invalid(f"{path}.JSONPath", where, "must be a simple json path starting with .")
+def _column_problems(version: Obj, path: str) -> Iterator[Cause]:
+    for index, column in enumerate(version.get("additionalPrinterColumns") or ()):
+        here = f"{path}[{index}]"
+        if not column.get("name"):
+            yield required(f"{here}.name")
+        kind, form, where = column.get("type") or "", column.get("format") or "", column.get("jsonPath") or ""
+        message = f"must be one of {','.join(_COLUMN_TYPES)}"
+        if not kind:
+            yield required(f"{here}.type", message)
+        elif kind not in _COLUMN_TYPES:
+            yield invalid(f"{here}.type", kind, message)
+        if form and form not in _COLUMN_FORMATS:
+            yield invalid(f"{here}.format", form, f"must be one of {','.join(_COLUMN_FORMATS)}")
+        if not where:
+            yield required(f"{here}.JSONPath")
+        elif not where.startswith("."):
+            yield invalid(f"{here}.JSONPath", where, "must be a simple json path starting with .")
 
 
-def _selectable_problems(fields: list[Obj], schema: Obj, path: str) -> Iterator[Cause]:
+def _selectable_problems(version: Obj, path: str) -> Iterator[Cause]:
+    schema = _schema_of(version)
     shown: set[str] = set()
-    for index, field in enumerate(fields):
+    for index, field in enumerate(version.get("selectableFields") or ()):
         where = field.get("jsonPath") or ""
         here = f"{path}[{index}].jsonPath"
         if not where:
@@ -221,6 +199,14 @@ def _selectable_problems(fields: list[Obj], schema: Obj, path: str) -> Iterator[
         shown.add(where)
     if len(shown) > _MOST_SELECTABLE:
         yield too_many(path, len(shown), _MOST_SELECTABLE)
+
+
+_PARTS = {
+    "schema": _version_schema_problems,
+    "subresources": _scale_problems,
+    "additionalPrinterColumns": _column_problems,
+    "selectableFields": _selectable_problems,
+}
 
 
 def _conversion_problems(conversion: Obj) -> Iterator[Cause]:
@@ -274,6 +260,19 @@ def _kind(spec: Obj, version: Obj) -> Kind:
     names = spec["names"]
     subresources = version.get("subresources") or {}
     scale = subresources.get("scale")
+    if scale is not None:
+        scale = Scale(scale["specReplicasPath"], scale["statusReplicasPath"], scale.get("labelSelectorPath") or "")
+    columns = [
+        Column(
+            column["name"],
+            column["type"],
+            column["jsonPath"],
+            column.get("description") or "",
+            column.get("priority") or 0,
+            column.get("format") or "",
+        )
+        for column in version.get("additionalPrinterColumns") or ()
+    ]
     return Kind(
         spec["group"],
         version["name"],
@@ -285,25 +284,10 @@ def _kind(spec: Obj, version: Obj) -> Kind:
         names.get("singular") or names["kind"].lower(),
         subresources=frozenset(name for name in ("status", "scale") if subresources.get(name) is not None),
         custom=True,
-        scale=_scale(scale) if scale is not None else None,
-        columns=tuple(_column(column) for column in version.get("additionalPrinterColumns") or ()),
+        scale=scale,
+        columns=tuple(columns),
         selectable=tuple(field["jsonPath"] for field in version.get("selectableFields") or ()),
         openapi=_schema_of(version),
-    )
-
-
-def _scale(scale: Obj) -> Scale:
-    return Scale(scale["specReplicasPath"], scale["statusReplicasPath"], scale.get("labelSelectorPath") or "")
-
-
-def _column(column: Obj) -> Column:
-    return Column(
-        column["name"],
-        column["type"],
-        column["jsonPath"],
-        column.get("description") or "",
-        column.get("priority") or 0,
-        column.get("format") or "",
     )
 
 

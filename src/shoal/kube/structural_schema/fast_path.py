@@ -51,54 +51,38 @@ def _is_named_as_before(metadata: Any, before: Any) -> bool:
 def _fits(schema: Schema, value: Any) -> bool:
     if value is None:
         return schema.nullable and not schema.enum
-    check = _CHECKS.get(schema.type)
-    return check is not None and check(schema, value)
+    expected, rules = schema.type, schema.rules
+    if expected == "integer":
+        if value.__class__ is not int or schema.enum or not _NUMBER.issuperset(rules):
+            return False
+        low, high = rules.get("minimum"), rules.get("maximum")
+        if (low is not None and value < low) or (high is not None and value > high):
+            return False
+        return value in _RANGES.get(schema.format, _INT64)
+    if not _PLAIN.issuperset(rules):
+        return False
+    if expected == "object":
+        if value.__class__ is not dict or not _is_complete(schema, value):
+            return False
+        fields, inner = schema.fields, schema.values
+        for name, child in value.items():
+            below = fields.get(name) or inner
+            if below is not None and not _fits(below, child):
+                return False
+        return True
+    if expected == "array":
+        if value.__class__ is not list or (schema.list_type != "atomic" and len(value) > 1):
+            return False
+        return schema.items is None or all(_fits(schema.items, child) for child in value)
+    if expected == "string":
+        if value.__class__ is not str:
+            return False
+        if schema.enum:
+            return value in schema.enum
+        check = _cached if len(value) < _WORTH_REMEMBERING else reads_as
+        return not schema.format or check(value, schema.format)
+    return expected == "boolean" and value.__class__ is bool and not schema.enum
 
 
 def _is_complete(schema: Schema, obj: Mapping[str, Any]) -> bool:
     return not schema.embedded_resource and all(name in obj for name in schema.required)
-
-
-def _object(schema: Schema, value: Any) -> bool:
-    if value.__class__ is not dict or not _PLAIN.issuperset(schema.rules) or not _is_complete(schema, value):
-        return False
-    fields, inner = schema.fields, schema.values
-    for name, child in value.items():
-        below = fields.get(name) or inner
-        if below is not None and not _fits(below, child):
-            return False
-    return True
-
-
-def _array(schema: Schema, value: Any) -> bool:
-    if value.__class__ is not list or not _PLAIN.issuperset(schema.rules):
-        return False
-    if schema.list_type != "atomic" and len(value) > 1:
-        return False
-    return schema.items is None or all(_fits(schema.items, child) for child in value)
-
-
-def _text(schema: Schema, value: Any) -> bool:
-    if value.__class__ is not str or not _PLAIN.issuperset(schema.rules):
-        return False
-    if schema.enum:
-        return value in schema.enum
-    check = _cached if len(value) < _WORTH_REMEMBERING else reads_as
-    return not schema.format or check(value, schema.format)
-
-
-def _integer(schema: Schema, value: Any) -> bool:
-    rules = schema.rules
-    if value.__class__ is not int or schema.enum or not _NUMBER.issuperset(rules):
-        return False
-    low, high = rules.get("minimum"), rules.get("maximum")
-    if (low is not None and value < low) or (high is not None and value > high):
-        return False
-    return value in _RANGES.get(schema.format, _INT64)
-
-
-def _boolean(schema: Schema, value: Any) -> bool:
-    return value.__class__ is bool and not schema.enum and _PLAIN.issuperset(schema.rules)
-
-
-_CHECKS = {"object": _object, "array": _array, "string": _text, "integer": _integer, "boolean": _boolean}

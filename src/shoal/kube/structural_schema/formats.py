@@ -56,14 +56,10 @@ def _is_uri(text: str) -> bool:
     return bool(text) and " " not in text and (bool(parts.scheme) or text.startswith("/"))
 
 
-def _is_date(text: str) -> bool:
-    return time_problem(f"{text}T00:00:00Z") is None
-
-
 _CHECKS: dict[str, Callable[[str], bool]] = {
     "byte": lambda text: base64_problem(text) is None,
     "cidr": _is_network,
-    "date": _is_date,
+    "date": lambda text: time_problem(f"{text}T00:00:00Z") is None,
     "datetime": lambda text: time_problem(text.replace("t", "T").replace("z", "Z")) is None,
     "duration": _matching(rf"0|[+-]?(?:{_DURATION})+"),
     "email": _matching(r"[^@\s<>]+@[^@\s<>]+"),

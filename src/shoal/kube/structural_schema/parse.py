@@ -34,15 +34,18 @@ def schema_below(props: dict[str, Any]) -> Schema:
 def _read(props: dict[str, Any], *, is_resource: bool = False) -> Schema:
     embedded = bool(props.get("x-kubernetes-embedded-resource"))
     keeps_unknown = bool(props.get("x-kubernetes-preserve-unknown-fields"))
+    is_int_or_string = bool(props.get("x-kubernetes-int-or-string"))
     fields = {name: _read(below) for name, below in (props.get("properties") or {}).items()}
     if is_resource or embedded:
         fields = _with_resource_fields(fields)
+    items, more = props.get("items"), props.get("additionalProperties")
+    values = _read(more) if isinstance(more, dict) else None if more is None else _UNDECLARED
     return Schema(
-        _type_of(props, has_fields=bool(fields)),
-        "int-or-string" if props.get("x-kubernetes-int-or-string") else props.get("format") or "",
+        "string" if is_int_or_string else props.get("type") or ("object" if fields else "any"),
+        "int-or-string" if is_int_or_string else props.get("format") or "",
         fields=fields,
-        values=_values_of(props),
-        items=_items_of(props),
+        values=values,
+        items=_read(items) if isinstance(items, dict) else None,
         required=tuple(props.get("required") or ()),
         description=props.get("description") or "",
         default=props.get("default"),
@@ -56,24 +59,6 @@ def _read(props: dict[str, Any], *, is_resource: bool = False) -> Schema:
         custom=True,
         rules=_rules_of(props),
     )
-
-
-def _type_of(props: dict[str, Any], *, has_fields: bool) -> str:
-    if props.get("x-kubernetes-int-or-string"):
-        return "string"
-    return props.get("type") or ("object" if has_fields else "any")
-
-
-def _values_of(props: dict[str, Any]) -> Schema | None:
-    declared = props.get("additionalProperties")
-    if isinstance(declared, dict):
-        return _read(declared)
-    return None if declared is None else _UNDECLARED
-
-
-def _items_of(props: dict[str, Any]) -> Schema | None:
-    declared = props.get("items")
-    return _read(declared) if isinstance(declared, dict) else None
 
 
 def _with_resource_fields(fields: dict[str, Schema]) -> dict[str, Schema]:

@@ -56,12 +56,8 @@ def compiled(pattern: str) -> Pattern:
     try:
         return Pattern(pattern, re2.compile(pattern.encode(), options))
     except re2.error as problem:
-        raise BadPattern(f"error parsing regexp: {_go_message(problem.args[0].decode(errors='replace'))}") from None
+        message, colon, where = problem.args[0].decode(errors="replace").partition(": ")
+        message = _GO_MESSAGES.get(message, message)
+        raise BadPattern(f"error parsing regexp: {message}" + (f": `{where}`" if colon else "")) from None
     except UnicodeEncodeError:
         raise BadPattern("error parsing regexp: invalid UTF-8") from None
-
-
-def _go_message(problem: str) -> str:
-    message, colon, where = problem.partition(": ")
-    message = _GO_MESSAGES.get(message, message)
-    return f"{message}: `{where}`" if colon else message

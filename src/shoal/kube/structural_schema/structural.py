@@ -7,7 +7,7 @@ for single keywords, which hold within conditions too, are in `keywords`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from shoal.kube.errors import Cause
@@ -52,11 +52,16 @@ def schema_problems(schema: Obj, path: str, *, has_status: bool) -> list[Cause]:
     unstructured = [*_structure(schema, path, level="root"), *_completeness(schema, schema, path, path)]
     if any(props.get("$ref") for _, props in _places(schema, path)):
         unstructured = []  # the target of a reference is not known, so neither is what is missing there
-    return [
-        *_root_problems(schema, path, has_status=has_status),
-        *(sorted(unstructured, key=str) or _defaults(schema, path)),
-        *keyword_problems(schema, path, is_root=True),
-    ]
+    found: list[Cause] = []
+    if has_status and any(value and name not in _AT_ROOT for name, value in schema.items()):
+        listed = " ".join(_AT_ROOT.values())
+        message = f"only [{listed}] fields are allowed at the root of the schema if the status subresource is enabled"
+        found.append(invalid(path, schema, message))
+    if schema.get("nullable"):
+        found.append(forbidden(f"{path}.nullable", "nullable cannot be true at the root"))
+    found += sorted(unstructured, key=str) or _defaults(schema, path)
+    found += keyword_problems(schema, path, is_root=True)
+    return found
 
 
 def _defaults(props: Obj, path: str) -> Iterator[Cause]:
@@ -91,15 +96,6 @@ def _places(props: Any, path: str) -> Iterator[tuple[str, Obj]]:
     yield path, props
     for below, child in children(props, path):
         yield from _places(child, below)
-
-
-def _root_problems(schema: Obj, path: str, *, has_status: bool) -> Iterator[Cause]:
-    if has_status and any(value and name not in _AT_ROOT for name, value in schema.items()):
-        listed = " ".join(_AT_ROOT.values())
-        message = f"only [{listed}] fields are allowed at the root of the schema if the status subresource is enabled"
-        yield invalid(path, schema, message)
-    if schema.get("nullable"):
-        yield forbidden(f"{path}.nullable", "nullable cannot be true at the root")
 
 
 # --- structure: every place outside of conditions ------------------------------------------------------------------
@@ -205,7 +201,9 @@ def _condition(props: Obj, path: str, *, skip_any_of: bool = False) -> Iterator[
 
 def _completeness(condition: Obj, target_schema: Obj | None, schema_path: str, path: str) -> Iterator[Cause]:
     """Every field a condition refers to exists outside of it."""
-    parts = [(f"{path}.{name}[{i}]", p) for name in ("allOf", "anyOf", "oneOf") for i, p in _counted(condition, name)]
+    parts = []
+    for name in ("allOf", "anyOf", "oneOf"):
+        parts += [(f"{path}.{name}[{index}]", part) for index, part in enumerate(condition.get(name) or ())]
     if condition.get("not"):
         parts.append((f"{path}.not", condition["not"]))
     for here, part in parts:
@@ -228,7 +226,3 @@ def _complete_child(part: Obj, target_schema: Any, schema_path: str, path: str) 
         return
     yield from _completeness(part, target_schema, schema_path, path)
     yield from _completechildren(part, target_schema, schema_path, path)
-
-
-def _counted(props: Obj, name: str) -> Iterable[tuple[int, Obj]]:
-    return enumerate(props.get(name) or ())

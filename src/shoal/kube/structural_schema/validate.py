@@ -7,7 +7,6 @@ older schema can still be changed elsewhere.
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Iterator
 from decimal import Decimal
@@ -53,12 +52,17 @@ def _unchanged(value: Any, before: Any) -> bool:
 def _check(schema: Schema, value: Any, path: str, before: Any) -> Iterator[Cause]:
     if _unchanged(value, before):
         return
+    rules = schema.rules
     if not schema.custom:
-        yield from _check_metadata(schema, value, path)
+        # Metadata is validated like that of every kind; a definition may only restrict names further.
+        if "restricts" in rules:
+            yield from _check(rules["restricts"], value, path, _MISSING)
         return
     if isinstance(value, int) and value not in _RANGES["int64"]:
-        value = _as_float(value)
-    rules = schema.rules
+        try:
+            value = float(value)  # a number too large for an integer is read as a float
+        except OverflowError:
+            value = sys.float_info.max if value > 0 else -sys.float_info.max
     yield from _check_type(schema, value, path)
     if value is not None:
         if "allOf" in rules or "anyOf" in rules or "oneOf" in rules or "not" in rules:
@@ -68,27 +72,21 @@ def _check(schema: Schema, value: Any, path: str, before: Any) -> Iterator[Cause
         elif isinstance(value, int | float) and not isinstance(value, bool):
             yield from _check_number(schema, value, path)
         elif isinstance(value, list):
-            yield from _check_items(schema, value, path)
-    if schema.enum and not any(_same(value, choice) for choice in schema.enum):
+            if schema.items is not None:
+                for index, child in enumerate(value):
+                    yield from _check(schema.items, child, f"{path}[{index}]", _MISSING)
+            if "minItems" in rules and len(value) < rules["minItems"]:
+                yield invalid(path, len(value), f"{path} in body should have at least {rules['minItems']} items")
+            if "maxItems" in rules and len(value) > rules["maxItems"]:
+                yield too_many(path, len(value), rules["maxItems"])
+    # In Python true equals 1, in JSON it does not.
+    if schema.enum and not any(
+        value == choice and isinstance(value, bool) is isinstance(choice, bool) for choice in schema.enum
+    ):
         choices = [c if isinstance(c, str) else msgspec.json.encode(c).decode() for c in schema.enum]
         yield not_supported(path, value, choices)
     if isinstance(value, dict):
         yield from _check_fields(schema, value, path, before)
-
-
-def _as_float(number: int) -> float:
-    """A number too large for an integer is read as a float."""
-    try:
-        return float(number)
-    except OverflowError:
-        return math.copysign(sys.float_info.max, number)
-
-
-def _check_metadata(schema: Schema, value: Any, path: str) -> Iterator[Cause]:
-    """Metadata is validated like that of every kind; a definition may only restrict names further."""
-    restricts = schema.rules.get("restricts")
-    if restricts is not None:
-        yield from _check(restricts, value, path, _MISSING)
 
 
 # --- types ---------------------------------------------------------------------------------------------------------
@@ -126,13 +124,7 @@ def _type_invalid(path: str, value: str, detail: str) -> Cause:
     return Cause("FieldValueTypeInvalid", f"Invalid value: {quote(value)}: {path} in body {detail}", path)
 
 
-def _same(value: Any, choice: Any) -> bool:
-    if isinstance(value, bool) or isinstance(choice, bool):
-        return value is choice
-    return bool(value == choice)
-
-
-# --- texts, numbers, lists -----------------------------------------------------------------------------------------
+# --- texts and numbers ---------------------------------------------------------------------------------------------
 
 
 def _check_text(schema: Schema, text: str, path: str) -> Iterator[Cause]:
@@ -141,17 +133,15 @@ def _check_text(schema: Schema, text: str, path: str) -> Iterator[Cause]:
         yield too_long(path, rules["maxLength"])
     elif "minLength" in rules and len(text) < rules["minLength"]:
         yield invalid(path, text, f"{path} in body should be at least {rules['minLength']} chars long")
-    elif "pattern" in rules and not _matches(rules["pattern"], text):
-        yield invalid(path, text, f"{path} in body should match '{rules['pattern']}'")
+    elif "pattern" in rules:
+        try:
+            matches = compiled(rules["pattern"]).matches(text)
+        except BadPattern:
+            matches = False
+        if not matches:
+            yield invalid(path, text, f"{path} in body should match '{rules['pattern']}'")
     if schema.format and schema.format != "int-or-string" and not reads_as(text, schema.format):
         yield _type_invalid(path, text, f"must be of type {schema.format}: {quote(text)}")
-
-
-def _matches(pattern: str, text: str) -> bool:
-    try:
-        return compiled(pattern).matches(text)
-    except BadPattern:
-        return False
 
 
 def _check_number(schema: Schema, number: int | float, path: str) -> Iterator[Cause]:
@@ -190,17 +180,6 @@ def go_float(number: float) -> str:
     tail = "".join(str(digit) for digit in digits[1:])
     mantissa = f"{digits[0]}.{tail}" if tail else str(digits[0])
     return f"{'-' if sign else ''}{mantissa}e{'-' if places < 0 else '+'}{abs(places):02d}"
-
-
-def _check_items(schema: Schema, items: list[Any], path: str) -> Iterator[Cause]:
-    rules = schema.rules
-    if schema.items is not None:
-        for index, child in enumerate(items):
-            yield from _check(schema.items, child, f"{path}[{index}]", _MISSING)
-    if "minItems" in rules and len(items) < rules["minItems"]:
-        yield invalid(path, len(items), f"{path} in body should have at least {rules['minItems']} items")
-    if "maxItems" in rules and len(items) > rules["maxItems"]:
-        yield too_many(path, len(items), rules["maxItems"])
 
 
 # --- fields and conditions -----------------------------------------------------------------------------------------

@@ -90,7 +90,13 @@ def priority_class_on_create(obj: Obj) -> Iterator[Cause]:
     yield from metadata.on_create(PRIORITY_CLASS, obj)
     name, value = (obj.get("metadata") or {}).get("name") or "", obj.get("value") or 0
     if name.startswith("system-"):
-        problem = _system_priority(name, value, bool(obj.get("globalDefault")))
+        problem = ""
+        if name not in SYSTEM_PRIORITIES:
+            problem = f"{name} is not a known system priority class"
+        elif value != SYSTEM_PRIORITIES[name]:
+            problem = f"value of {name} PriorityClass must be {SYSTEM_PRIORITIES[name]}"
+        elif obj.get("globalDefault"):
+            problem = f"globalDefault of {name} PriorityClass must be false"
         if problem:
             detail = f"priority class names with 'system-' prefix are reserved for system use only. error: {problem}"
             yield forbidden("metadata.name", detail)
@@ -99,14 +105,6 @@ def priority_class_on_create(obj: Obj) -> Iterator[Cause]:
     policy = obj.get("preemptionPolicy")
     if policy is not None and policy not in _PREEMPTION:
         yield from optional_choice(policy, _PREEMPTION, "preemptionPolicy")
-
-
-def _system_priority(name: str, value: int, is_default: bool) -> str:
-    if name not in SYSTEM_PRIORITIES:
-        return f"{name} is not a known system priority class"
-    if value != SYSTEM_PRIORITIES[name]:
-        return f"value of {name} PriorityClass must be {SYSTEM_PRIORITIES[name]}"
-    return f"globalDefault of {name} PriorityClass must be false" if is_default else ""
 
 
 def priority_class_on_update(new: Obj, old: Obj) -> Iterator[Cause]:

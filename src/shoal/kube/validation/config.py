@@ -87,10 +87,6 @@ def _secret(obj: Obj) -> Iterator[Cause]:
         size += _decoded_length(value)
     if size > LIMIT_BYTES:
         yield too_long("data", LIMIT_BYTES)
-    yield from _contents(obj, data)
-
-
-def _contents(obj: Obj, data: dict[str, Any]) -> Iterator[Cause]:
     kind = obj.get("type") or ""
     notes = (obj.get("metadata") or {}).get("annotations") or {}
     if kind == "kubernetes.io/service-account-token" and not notes.get(_ACCOUNT):
@@ -102,16 +98,12 @@ def _contents(obj: Obj, data: dict[str, Any]) -> Iterator[Cause]:
         if key not in data or (kind == "kubernetes.io/ssh-auth" and not data[key]):
             yield required(f"data[{key}]")
         elif kind in _REGISTRY_TYPES:
-            yield from _json_object(data[key], f"data[{key}]")
-
-
-def _json_object(encoded: Any, path: str) -> Iterator[Cause]:
-    try:
-        found = json.loads(b64decode(encoded or ""))
-    except (ValueError, binascii.Error):
-        found = None
-    if not isinstance(found, dict):
-        yield invalid(path, "<secret contents redacted>", "must be a JSON object")
+            try:
+                content = json.loads(b64decode(data[key] or ""))
+            except (ValueError, binascii.Error):
+                content = None
+            if not isinstance(content, dict):
+                yield invalid(f"data[{key}]", "<secret contents redacted>", "must be a JSON object")
 
 
 def _decoded_length(encoded: Any) -> int:

@@ -82,17 +82,15 @@ def file_keys(spec: Obj) -> Iterator[Cause]:
         for i, container in enumerate(spec.get(field) or ()):
             for j, variable in enumerate((container or {}).get("env") or ()):
                 source = (variable or {}).get("valueFrom")
-                if source and source.get("fileKeyRef") is not None:
-                    path = f"spec.{field}[{i}].env[{j}].valueFrom.fileKeyRef.volumeName"
-                    yield from _volume_named(source["fileKeyRef"].get("volumeName") or "", spec, path)
-
-
-def _volume_named(name: str, spec: Obj, path: str) -> Iterator[Cause]:
-    volume = next((v for v in entries(spec.get("volumes")) if (v.get("name") or "") == name), None)
-    if volume is None:
-        yield not_found(path, name)
-    elif volume.get("emptyDir") is None:
-        yield invalid(path, name, "referenced volume must be of type emptyDir")
+                if not source or source.get("fileKeyRef") is None:
+                    continue
+                path = f"spec.{field}[{i}].env[{j}].valueFrom.fileKeyRef.volumeName"
+                name = source["fileKeyRef"].get("volumeName") or ""
+                volume = next((v for v in entries(spec.get("volumes")) if (v.get("name") or "") == name), None)
+                if volume is None:
+                    yield not_found(path, name)
+                elif volume.get("emptyDir") is None:
+                    yield invalid(path, name, "referenced volume must be of type emptyDir")
 
 
 def images(spec: Obj) -> Iterator[Cause]:
@@ -188,27 +186,19 @@ def _mounts(container: Obj, volumes: dict[str, Obj], path: str) -> Iterator[Caus
             yield invalid(f"{here}.name", name, "must not already exist in volumeDevices")
         if any(device.get("devicePath") == where for device in devices):
             yield invalid(f"{here}.mountPath", where, "must not already exist as a path in volumeDevices")
-        yield from _part(mount, here, path)
-        if mount.get("mountPropagation") is not None:
-            yield from _propagation(mount["mountPropagation"], container, f"{path}.mountPropagation")
-
-
-def _part(mount: Obj, here: str, path: str) -> Iterator[Cause]:
-    """A mount of a path within a volume, either fixed or built from the environment."""
-    if mount.get("subPath"):
-        yield from descending_path(mount["subPath"], f"{path}.subPath")
-    expression = mount.get("subPathExpr")
-    if expression:
+        # The paths of these lack the index, as the API server's do.
         if mount.get("subPath"):
-            yield invalid(f"{here}.subPathExpr", expression, "subPathExpr and subPath are mutually exclusive")
-        yield from descending_path(expression, f"{path}.subPathExpr")
-
-
-def _propagation(mode: Any, container: Obj, path: str) -> Iterator[Cause]:
-    if mode not in _PROPAGATIONS:
-        yield not_supported(path, mode, _PROPAGATIONS)
-    if mode == "Bidirectional" and not (container.get("securityContext") or {}).get("privileged"):
-        yield forbidden(path, "Bidirectional mount propagation is available only to privileged containers")
+            yield from descending_path(mount["subPath"], f"{path}.subPath")
+        if expression := mount.get("subPathExpr"):
+            if mount.get("subPath"):
+                yield invalid(f"{here}.subPathExpr", expression, "subPathExpr and subPath are mutually exclusive")
+            yield from descending_path(expression, f"{path}.subPathExpr")
+        mode = mount.get("mountPropagation")
+        if mode is not None and mode not in _PROPAGATIONS:
+            yield not_supported(f"{path}.mountPropagation", mode, _PROPAGATIONS)
+        if mode == "Bidirectional" and not (container.get("securityContext") or {}).get("privileged"):
+            detail = "Bidirectional mount propagation is available only to privileged containers"
+            yield forbidden(f"{path}.mountPropagation", detail)
 
 
 def _devices(container: Obj, volumes: dict[str, Obj], path: str) -> Iterator[Cause]:
@@ -262,17 +252,14 @@ def _restart_rules(container: Obj, path: str) -> Iterator[Cause]:
     if len(rules) > 20:
         yield too_many(f"{path}.restartPolicyRules", len(rules), 20)
     for i, rule in enumerate(rules):
-        yield from _restart_rule(rule, f"{path}.restartPolicyRules[{i}]")
-
-
-def _restart_rule(rule: Obj, path: str) -> Iterator[Cause]:
-    if rule.get("action") not in _RESTART_ACTIONS:
-        yield not_supported(f"{path}.action", rule.get("action") or "", _RESTART_ACTIONS)
-    codes = rule.get("exitCodes")
-    if codes is None:
-        yield required(f"{path}.exitCodes", "must be specified")
-        return
-    if codes.get("operator") not in ("In", "NotIn"):
-        yield not_supported(f"{path}.exitCodes.operator", codes.get("operator") or "", ("In", "NotIn"))
-    if len(codes.get("values") or ()) > 255:
-        yield too_many(f"{path}.exitCodes.values", len(codes["values"]), 255)
+        here = f"{path}.restartPolicyRules[{i}]"
+        if rule.get("action") not in _RESTART_ACTIONS:
+            yield not_supported(f"{here}.action", rule.get("action") or "", _RESTART_ACTIONS)
+        codes = rule.get("exitCodes")
+        if codes is None:
+            yield required(f"{here}.exitCodes", "must be specified")
+            continue
+        if codes.get("operator") not in ("In", "NotIn"):
+            yield not_supported(f"{here}.exitCodes.operator", codes.get("operator") or "", ("In", "NotIn"))
+        if len(codes.get("values") or ()) > 255:
+            yield too_many(f"{here}.exitCodes.values", len(codes["values"]), 255)

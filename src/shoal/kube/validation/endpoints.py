@@ -47,30 +47,23 @@ def _subsets(subsets: list[Obj], allow_loopback: bool) -> Iterator[Cause]:
             yield required(here, "must specify `addresses` or `notReadyAddresses`")
         for field in ("addresses", "notReadyAddresses"):
             for j, entry in enumerate(entries(subset.get(field))):
-                yield from _subset_address(entry, f"{here}.{field}[{j}]", allow_loopback)
+                path, ip = f"{here}.{field}[{j}]", entry.get("ip") or ""
+                yield from address(ip, f"{path}.ip")
+                if entry.get("hostname"):
+                    yield from named(names.dns_label, entry["hostname"], f"{path}.hostname")
+                if entry.get("nodeName") is not None:
+                    yield from named(names.dns_subdomain, entry["nodeName"], f"{path}.nodeName")
+                yield from endpoint_address(ip, f"{path}.ip", allow_loopback=allow_loopback)
         for j, port in enumerate(ports):
-            yield from _subset_port(port, f"{here}.ports[{j}]", alone=len(ports) == 1)
-
-
-def _subset_address(entry: Obj, path: str, allow_loopback: bool) -> Iterator[Cause]:
-    ip = entry.get("ip") or ""
-    yield from address(ip, f"{path}.ip")
-    if entry.get("hostname"):
-        yield from named(names.dns_label, entry["hostname"], f"{path}.hostname")
-    if entry.get("nodeName") is not None:
-        yield from named(names.dns_subdomain, entry["nodeName"], f"{path}.nodeName")
-    yield from endpoint_address(ip, f"{path}.ip", allow_loopback=allow_loopback)
-
-
-def _subset_port(port: Obj, path: str, *, alone: bool) -> Iterator[Cause]:
-    if port.get("name"):
-        yield from named(names.dns_label, port["name"], f"{path}.name")
-    elif not alone:
-        yield required(f"{path}.name")
-    yield from number_between(port.get("port") or 0, 1, 65535, f"{path}.port")
-    yield from choice(port.get("protocol"), PROTOCOLS, f"{path}.protocol")
-    if port.get("appProtocol") is not None:
-        yield from named(names.qualified_name, port["appProtocol"], f"{path}.appProtocol")
+            path = f"{here}.ports[{j}]"
+            if port.get("name"):
+                yield from named(names.dns_label, port["name"], f"{path}.name")
+            elif len(ports) > 1:
+                yield required(f"{path}.name")
+            yield from number_between(port.get("port") or 0, 1, 65535, f"{path}.port")
+            yield from choice(port.get("protocol"), PROTOCOLS, f"{path}.protocol")
+            if port.get("appProtocol") is not None:
+                yield from named(names.qualified_name, port["appProtocol"], f"{path}.appProtocol")
 
 
 def slice_on_create(obj: Obj, *, allow_loopback: bool) -> Iterator[Cause]:
@@ -147,7 +140,14 @@ def _endpoint(endpoint: Obj, path: str) -> Iterator[Cause]:
 def _slice_address(value: str, family: str, path: str, index: int, allow_loopback: bool) -> Iterable[Cause]:
     here = f"{path}[{index}]"
     if family == "FQDN":
-        return _domain(value, here)
+        if not value:
+            return (required(here),)
+        name = value.removesuffix(".")
+        if problems := names.dns_subdomain(name):
+            return (invalid(here, name, ",".join(problems)),)
+        if "." not in name:
+            return (invalid(here, name, "should be a domain with at least two segments separated by dots"),)
+        return ()
     if family not in ("IPv4", "IPv6"):
         return ()
     causes = list(address(value, here))
@@ -159,15 +159,3 @@ def _slice_address(value: str, family: str, path: str, index: int, allow_loopbac
     elif family == "IPv6" and str(found) != value:
         return [invalid(here, value, f'must be in canonical form ("{found}")')]
     return [*causes, *endpoint_address(value, here, allow_loopback=allow_loopback)]
-
-
-def _domain(value: str, path: str) -> Iterable[Cause]:
-    if not value:
-        return (required(path),)
-    name = value.removesuffix(".")
-    problems = names.dns_subdomain(name)
-    if problems:
-        return (invalid(path, name, ",".join(problems)),)
-    if "." not in name:
-        return (invalid(path, name, "should be a domain with at least two segments separated by dots"),)
-    return ()

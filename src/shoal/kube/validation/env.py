@@ -28,6 +28,7 @@ _DIVISORS = {
     "cpu": (("1m", "1"), "1m and 1", "cpu resource"),
     "memory": (_BYTE_UNITS, ", ".join(_BYTE_UNITS), "memory resource"),
     "ephemeral-storage": (_BYTE_UNITS, ", ".join(_BYTE_UNITS), "local ephemeral storage resource"),
+    "hugepages": (_BYTE_UNITS, ", ".join(_BYTE_UNITS), "hugepages resource"),  # of any page size
 }
 _HUGE = ("limits.hugepages-", "requests.hugepages-")
 _SOURCES = ("fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef")
@@ -65,34 +66,27 @@ def bulk(found: list[Obj], path: str) -> Iterator[Cause]:
 def _source(source: Obj, value: Any, path: str) -> Iterator[Cause]:
     present = [name for name in _SOURCES if source.get(name) is not None]
     for name in present:
-        yield from _reference(name, source[name], f"{path}.{name}")
+        reference, here = source[name], f"{path}.{name}"
+        if name == "fieldRef":
+            yield from field_reference(reference, FIELD_PATHS, here)
+        elif name == "resourceFieldRef":
+            yield from resource_reference(reference, here, needs_container=False)
+        elif name == "fileKeyRef":
+            yield from required_name(names.env_var_name, reference.get("key"), f"{here}.key")
+            yield from required_name(names.dns_label, reference.get("volumeName"), f"{here}.volumeName")
+            if reference.get("path"):
+                yield from no_backsteps(reference["path"], f"{here}.path")
+            else:
+                yield required(f"{here}.path")
+        else:
+            yield from named(names.dns_subdomain, reference.get("name") or "", f"{here}.name")
+            yield from required_name(names.config_key, reference.get("key"), f"{here}.key")
     if not present:
         yield invalid(path, "", _NO_SOURCE)
     elif value:
         yield invalid(path, "", "may not be specified when `value` is not empty")
     elif len(present) > 1:
         yield invalid(path, "", "may not have more than one field specified at a time")
-
-
-def _reference(name: str, reference: Obj, path: str) -> Iterator[Cause]:
-    if name == "fieldRef":
-        yield from field_reference(reference, FIELD_PATHS, path)
-    elif name == "resourceFieldRef":
-        yield from resource_reference(reference, path, needs_container=False)
-    elif name == "fileKeyRef":
-        yield from _file_key(reference, path)
-    else:
-        yield from named(names.dns_subdomain, reference.get("name") or "", f"{path}.name")
-        yield from required_name(names.config_key, reference.get("key"), f"{path}.key")
-
-
-def _file_key(reference: Obj, path: str) -> Iterator[Cause]:
-    yield from required_name(names.env_var_name, reference.get("key"), f"{path}.key")
-    yield from required_name(names.dns_label, reference.get("volumeName"), f"{path}.volumeName")
-    if reference.get("path"):
-        yield from no_backsteps(reference["path"], f"{path}.path")
-    else:
-        yield required(f"{path}.path")
 
 
 def field_reference(reference: Obj, allowed: tuple[str, ...], path: str) -> Iterator[Cause]:
@@ -107,23 +101,16 @@ def field_reference(reference: Obj, allowed: tuple[str, ...], path: str) -> Iter
         return
     field, bracket, key = where.removesuffix("']").partition("['")
     if field and bracket and where.endswith("']"):
-        yield from _subscript(field, key, path)
+        if field in ("metadata.annotations", "metadata.labels"):
+            yield from named(names.qualified_name, key.lower() if field == "metadata.annotations" else key, path)
+        else:
+            detail = f"error converting fieldPath: field label does not support subscript: {where}"
+            yield invalid(f"{path}.fieldPath", where, detail)
     elif where not in _KNOWN_PATHS:
         detail = f"error converting fieldPath: field label not supported: {where}"
         yield invalid(f"{path}.fieldPath", where, detail)
     elif where not in allowed:
         yield not_supported(f"{path}.fieldPath", where, allowed)
-
-
-def _subscript(field: str, key: str, path: str) -> Iterator[Cause]:
-    if field == "metadata.annotations":
-        yield from named(names.qualified_name, key.lower(), path)
-    elif field == "metadata.labels":
-        yield from named(names.qualified_name, key, path)
-    else:
-        where = f"{field}['{key}']"
-        detail = f"error converting fieldPath: field label does not support subscript: {where}"
-        yield invalid(f"{path}.fieldPath", where, detail)
 
 
 def resource_reference(reference: Obj, path: str, *, needs_container: bool) -> Iterator[Cause]:
@@ -135,14 +122,10 @@ def resource_reference(reference: Obj, path: str, *, needs_container: bool) -> I
     elif resource not in _AMOUNTS and not resource.startswith(_HUGE):
         yield not_supported(f"{path}.resource", resource, _AMOUNTS)
     divisor = Quantity.parse(reference.get("divisor") or "0")
-    if divisor.nanos:
-        yield from _divisor(resource, str(divisor), path)
-
-
-def _divisor(resource: str, divisor: str, path: str) -> Iterator[Cause]:
     name = resource.partition(".")[2]
-    rule = (_BYTE_UNITS, ", ".join(_BYTE_UNITS), "hugepages resource") if name.startswith("hugepages-") else None
-    supported, listed, what = rule or _DIVISORS.get(name) or ((divisor,), "", "")
-    if divisor not in supported:
-        detail = f"only divisor's values {listed} are supported with the {what}"
-        yield invalid(f"{path}.divisor", resource, detail)
+    rule = _DIVISORS.get("hugepages" if name.startswith("hugepages-") else name)
+    if divisor.nanos and rule is not None:
+        supported, listed, what = rule
+        if str(divisor) not in supported:
+            detail = f"only divisor's values {listed} are supported with the {what}"
+            yield invalid(f"{path}.divisor", resource, detail)

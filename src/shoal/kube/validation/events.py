@@ -77,23 +77,19 @@ def _common(obj: Obj, *, new_form: bool) -> Iterator[Cause]:
     if obj.get("eventTime"):
         if not about and namespace not in ("default", "kube-system"):
             yield invalid("involvedObject.namespace", about, _ELSEWHERE)
-        yield from _complete(obj, new_form=new_form)
+        # An event with an exact time names its reporter, the action and the reason.
+        reporter = "reportingController" if new_form else "reportingComponent"
+        if not obj.get(reporter):
+            yield required(reporter)
+        yield from named(names.qualified_name, obj.get(reporter) or "", reporter)
+        for field in ("reportingInstance", "action", "reason"):
+            if not obj.get(field):
+                yield required(field)
+            yield from _limited(obj.get(field), 128, field)
+        yield from _limited(obj.get("note" if new_form else "message"), 1024, "message")
     elif namespace != about and not (not about and namespace == "default"):
         yield invalid("involvedObject.namespace", about, _ELSEWHERE)
     yield from named(names.dns_subdomain, namespace, "namespace")
-
-
-def _complete(obj: Obj, *, new_form: bool) -> Iterator[Cause]:
-    """An event with an exact time names its reporter, the action and the reason."""
-    reporter = "reportingController" if new_form else "reportingComponent"
-    if not obj.get(reporter):
-        yield required(reporter)
-    yield from named(names.qualified_name, obj.get(reporter) or "", reporter)
-    for field in ("reportingInstance", "action", "reason"):
-        if not obj.get(field):
-            yield required(field)
-        yield from _limited(obj.get(field), 128, field)
-    yield from _limited(obj.get("note" if new_form else "message"), 1024, "message")
 
 
 def _limited(value: Any, limit: int, field: str) -> Iterator[Cause]:

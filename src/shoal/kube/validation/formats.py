@@ -172,14 +172,12 @@ def endpoint_address(value: str, path: str, *, allow_loopback: bool = False) -> 
         yield invalid(path, value, "may not be in the loopback range (127.0.0.0/8, ::1/128)")
     if found.is_link_local:
         yield invalid(path, value, "may not be in the link-local range (169.254.0.0/16, fe80::/10)")
-    if _is_link_local_multicast(found):
+    packed = found.packed
+    is_local_multicast = (
+        packed[:3] == b"\xe0\x00\x00" if found.version == 4 else packed[0] == 0xFF and packed[1] & 0x0F == 2
+    )
+    if is_local_multicast:
         yield invalid(path, value, "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)")
-
-
-def _is_link_local_multicast(found: Address) -> bool:
-    if isinstance(found, ipaddress.IPv4Address):
-        return found.packed[:3] == b"\xe0\x00\x00"
-    return found.packed[0] == 0xFF and found.packed[1] & 0x0F == 2
 
 
 def at_most_one(path: str, present: list[str], message: str) -> Iterator[Cause]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 from shoal.kube import names
 from shoal.kube.errors import Cause
@@ -16,6 +15,7 @@ ANNOTATION_BYTES = 256 * 1024
 _ORPHAN, _FOREGROUND = "orphan", "foregroundDeletion"
 _LABEL_NAMED = frozenset({("", "namespaces"), ("", "services")})
 _OWN_FINALIZERS = frozenset({"coordination.k8s.io", "apiextensions.k8s.io"})  # groups that take any name
+_FORMATTED = ("labels", "annotations", "ownerReferences", "finalizers")
 # Fields a client must not change, in the order in which a server reports.
 _FIXED = ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
 
@@ -36,14 +36,23 @@ def on_create(kind: Kind, obj: Obj) -> Iterator[Cause]:
     rule = name_rule(kind)
     prefix = meta.get("generateName")
     if prefix:
-        for problem in rule(_without_dash(prefix)):
+        # A prefix may end in a dash: letters follow.
+        begun = f"{prefix[:-2]}a" if len(prefix) > 1 and prefix.endswith("-") else prefix
+        for problem in rule(begun):
             yield invalid("metadata.generateName", prefix, problem)
     name = meta.get("name")
     if name:
         yield from named(rule, name, "metadata.name")
     else:
         yield required("metadata.name", "name or generateName is required")
-    yield from _namespace(kind, meta)
+    namespace = meta.get("namespace")
+    if not kind.namespaced:
+        if namespace:
+            yield forbidden("metadata.namespace", "not allowed on this type")
+    elif namespace:
+        yield from named(names.dns_label, namespace, "metadata.namespace")
+    else:
+        yield required("metadata.namespace")
     if (meta.get("generation") or 0) < 0:
         yield invalid("metadata.generation", meta["generation"], NEGATIVE)
     yield from _common(meta)
@@ -53,11 +62,16 @@ def on_create(kind: Kind, obj: Obj) -> Iterator[Cause]:
 def on_update(kind: Kind, new: Obj, old: Obj) -> Iterator[Cause]:
     """The metadata again where it changed, and what may not change at all."""
     meta, before = new.get("metadata") or {}, old.get("metadata") or {}
-    changed = _differs(meta, before)
+    # What has a format is checked again only where it changed: the stored values were checked when they came.
+    changed = any(meta.get(field) != before.get(field) for field in _FORMATTED)
     if changed:
         yield from _common(meta)
     if before.get("deletionTimestamp"):
-        yield from _no_new_finalizers(meta.get("finalizers") or [], before.get("finalizers") or [])
+        extra = sorted(set(meta.get("finalizers") or ()) - set(before.get("finalizers") or ()))
+        if extra:
+            listed = ", ".join(f'"{finalizer}"' for finalizer in extra)
+            detail = "no new finalizers can be added if the object is being deleted, found new finalizers"
+            yield forbidden("metadata.finalizers", f"{detail} []string{{{listed}}}")
     if not meta.get("resourceVersion"):
         yield invalid("metadata.resourceVersion", meta.get("resourceVersion") or "", "must be specified for an update")
     if (meta.get("generation") or 0) < (before.get("generation") or 0):
@@ -70,54 +84,37 @@ def on_update(kind: Kind, new: Obj, old: Obj) -> Iterator[Cause]:
         yield from _standard_finalizers(kind, meta)
 
 
-def _differs(meta: Obj, before: Obj) -> bool:
-    """Whether anything with a format changed; what was stored has been checked when it came."""
-    return any(
-        meta.get(name) != before.get(name) for name in ("labels", "annotations", "ownerReferences", "finalizers")
-    )
-
-
-def _without_dash(prefix: str) -> str:
-    """A prefix may end in a dash: letters follow."""
-    return f"{prefix[:-2]}a" if len(prefix) > 1 and prefix.endswith("-") else prefix
-
-
-def _namespace(kind: Kind, meta: Obj) -> Iterator[Cause]:
-    namespace = meta.get("namespace")
-    if not kind.namespaced:
-        if namespace:
-            yield forbidden("metadata.namespace", "not allowed on this type")
-    elif namespace:
-        yield from named(names.dns_label, namespace, "metadata.namespace")
-    else:
-        yield required("metadata.namespace")
-
-
 def _common(meta: Obj) -> Iterator[Cause]:
     if meta.get("labels"):
         yield from labels(meta["labels"], "metadata.labels")
-    if meta.get("annotations"):
-        yield from _annotations(meta["annotations"])
-    if meta.get("ownerReferences"):
-        yield from _owners(entries(meta["ownerReferences"]))
-    if meta.get("finalizers"):
-        yield from _finalizers(meta["finalizers"])
-
-
-def _annotations(annotations: dict[str, Any]) -> Iterator[Cause]:
     size = 0
-    for key, value in annotations.items():
+    for key, value in (meta.get("annotations") or {}).items():
         for problem in names.qualified_name(key.lower()):
             yield invalid("metadata.annotations", key, problem)
         size += len(key.encode()) + len((value or "").encode())
     if size > ANNOTATION_BYTES:
         yield too_long("metadata.annotations", ANNOTATION_BYTES)
+    if meta.get("ownerReferences"):
+        yield from _owners(entries(meta["ownerReferences"]))
+    finalizers = meta.get("finalizers") or ()
+    for finalizer in finalizers:
+        yield from named(names.qualified_name, finalizer or "", "metadata.finalizers")
+    if _ORPHAN in finalizers and _FOREGROUND in finalizers:
+        detail = f"finalizer {_ORPHAN} and {_FOREGROUND} cannot be both set"
+        yield invalid("metadata.finalizers", finalizers, detail)
 
 
 def _owners(references: list[Obj]) -> Iterator[Cause]:
     path, controller = "metadata.ownerReferences", ""
     for reference in references:
-        yield from _owner(reference, path)
+        version = (reference.get("apiVersion") or "").rpartition("/")[2]
+        if not version:
+            yield invalid(f"{path}.apiVersion", reference.get("apiVersion") or "", "version must not be empty")
+        for field in ("kind", "name", "uid"):
+            if not reference.get(field):
+                yield invalid(f"{path}.{field}", "", "must not be empty")
+        if reference.get("apiVersion") == "v1" and reference.get("kind") == "Event":
+            yield invalid(path, reference, "/v1, Kind=Event is disallowed from being an owner")
         if not reference.get("controller"):
             continue
         this = f"{reference.get('kind') or ''}/{reference.get('name') or ''}"
@@ -125,25 +122,6 @@ def _owners(references: list[Obj]) -> Iterator[Cause]:
             found = f'Found "true" in references for {controller} and {this}'
             yield invalid(path, references, f"Only one reference can have Controller set to true. {found}")
         controller = controller or this
-
-
-def _owner(reference: Obj, path: str) -> Iterator[Cause]:
-    version = (reference.get("apiVersion") or "").rpartition("/")[2]
-    if not version:
-        yield invalid(f"{path}.apiVersion", reference.get("apiVersion") or "", "version must not be empty")
-    for field in ("kind", "name", "uid"):
-        if not reference.get(field):
-            yield invalid(f"{path}.{field}", "", "must not be empty")
-    if reference.get("apiVersion") == "v1" and reference.get("kind") == "Event":
-        yield invalid(path, reference, "/v1, Kind=Event is disallowed from being an owner")
-
-
-def _finalizers(finalizers: list[str]) -> Iterator[Cause]:
-    for finalizer in finalizers:
-        yield from named(names.qualified_name, finalizer or "", "metadata.finalizers")
-    if _ORPHAN in finalizers and _FOREGROUND in finalizers:
-        detail = f"finalizer {_ORPHAN} and {_FOREGROUND} cannot be both set"
-        yield invalid("metadata.finalizers", finalizers, detail)
 
 
 def _standard_finalizers(kind: Kind, meta: Obj) -> Iterator[Cause]:
@@ -157,11 +135,3 @@ def _standard_finalizers(kind: Kind, meta: Obj) -> Iterator[Cause]:
 def standard_finalizer(finalizer: str, path: str) -> Iterator[Cause]:
     if "/" not in finalizer and finalizer not in (_ORPHAN, _FOREGROUND, "kubernetes"):
         yield invalid(path, finalizer, "name is neither a standard finalizer name nor is it fully qualified")
-
-
-def _no_new_finalizers(new: list[str], old: list[str]) -> Iterator[Cause]:
-    extra = sorted(set(new) - set(old))
-    if extra:
-        listed = ", ".join(f'"{finalizer}"' for finalizer in extra)
-        detail = "no new finalizers can be added if the object is being deleted, found new finalizers"
-        yield forbidden("metadata.finalizers", f"{detail} []string{{{listed}}}")

@@ -20,31 +20,23 @@ _INCLUSION = ("Honor", "Ignore")
 
 
 def affinity(found: Obj, path: str) -> Iterator[Cause]:
-    if node := found.get("nodeAffinity"):
-        yield from _node_affinity(node, f"{path}.nodeAffinity")
-    for name in ("podAffinity", "podAntiAffinity"):
-        if pods := found.get(name):
-            yield from _pod_affinity(pods, f"{path}.{name}")
-
-
-def _node_affinity(found: Obj, path: str) -> Iterator[Cause]:
-    if found.get(_REQUIRED) is not None:
-        yield from node_selector(found[_REQUIRED], f"{path}.{_REQUIRED}")
-    for i, term in enumerate(entries(found.get(_PREFERRED))):
-        here = f"{path}.{_PREFERRED}[{i}]"
-        if not 1 <= (term.get("weight") or 0) <= 100:
-            yield invalid(f"{here}.weight", term.get("weight") or 0, _WEIGHT)
-        yield from node_selector_term(term.get("preference") or {}, f"{here}.preference", strict=False)
-
-
-def _pod_affinity(found: Obj, path: str) -> Iterator[Cause]:
-    for i, term in enumerate(entries(found.get(_REQUIRED))):
-        yield from _affinity_term(term, f"{path}.{_REQUIRED}[{i}]")
-    for i, weighted in enumerate(entries(found.get(_PREFERRED))):
-        here = f"{path}.{_PREFERRED}[{i}]"
+    node = found.get("nodeAffinity") or {}
+    if node.get(_REQUIRED) is not None:
+        yield from node_selector(node[_REQUIRED], f"{path}.nodeAffinity.{_REQUIRED}")
+    for i, weighted in enumerate(entries(node.get(_PREFERRED))):
+        here = f"{path}.nodeAffinity.{_PREFERRED}[{i}]"
         if not 1 <= (weighted.get("weight") or 0) <= 100:
             yield invalid(f"{here}.weight", weighted.get("weight") or 0, _WEIGHT)
-        yield from _affinity_term(weighted.get("podAffinityTerm") or {}, f"{here}.podAffinityTerm")
+        yield from node_selector_term(weighted.get("preference") or {}, f"{here}.preference", strict=False)
+    for name in ("podAffinity", "podAntiAffinity"):
+        pods = found.get(name) or {}
+        for i, term in enumerate(entries(pods.get(_REQUIRED))):
+            yield from _affinity_term(term, f"{path}.{name}.{_REQUIRED}[{i}]")
+        for i, weighted in enumerate(entries(pods.get(_PREFERRED))):
+            here = f"{path}.{name}.{_PREFERRED}[{i}]"
+            if not 1 <= (weighted.get("weight") or 0) <= 100:
+                yield invalid(f"{here}.weight", weighted.get("weight") or 0, _WEIGHT)
+            yield from _affinity_term(weighted.get("podAffinityTerm") or {}, f"{here}.podAffinityTerm")
 
 
 def _affinity_term(term: Obj, path: str) -> Iterator[Cause]:
@@ -117,20 +109,15 @@ def spread(constraints: list[Obj], path: str) -> Iterator[Cause]:
         rest = constraints[i + 1 :]
         if any(key == (c.get("topologyKey") or "") and when == (c.get("whenUnsatisfiable") or "") for c in rest):
             yield duplicate(f"{here}.{{topologyKey, whenUnsatisfiable}}", f"{{{key}, {when}}}")
-        yield from _min_domains(constraint, when, f"{here}.minDomains")
+        domains = constraint.get("minDomains")
+        if domains is not None and domains <= 0:
+            yield invalid(f"{here}.minDomains", domains, NOT_POSITIVE)
+        if domains is not None and when != "DoNotSchedule":
+            detail = f"can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {when}"
+            yield invalid(f"{here}.minDomains", domains, detail)
         for field in ("nodeAffinityPolicy", "nodeTaintsPolicy"):
             yield from optional_choice(constraint.get(field), _INCLUSION, f"{here}.{field}")
         yield from label_selector(constraint.get("labelSelector"), f"{here}.labelSelector")
-
-
-def _min_domains(constraint: Obj, when: str, path: str) -> Iterator[Cause]:
-    count = constraint.get("minDomains")
-    if count is None:
-        return
-    if count <= 0:
-        yield invalid(path, count, NOT_POSITIVE)
-    if when != "DoNotSchedule":
-        yield invalid(path, count, f"can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {when}")
 
 
 def scheduling_gates(gates: list[Obj], path: str) -> Iterator[Cause]:

@@ -44,8 +44,18 @@ def on_update(new: Obj, old: Obj) -> Iterator[Cause]:
     yield from deadline
     if deadline and spec.get("activeDeadlineSeconds") is not None:
         return
-    yield from _tolerations(entries(spec.get("tolerations")), entries(before.get("tolerations")))
-    yield from _gates(entries(spec.get("schedulingGates")), entries(before.get("schedulingGates")))
+    tolerations = entries(spec.get("tolerations"))
+    kept = [_without_empty(toleration) for toleration in tolerations]
+    if any(_without_empty(toleration) not in kept for toleration in entries(before.get("tolerations"))):
+        detail = "existing toleration can not be modified except its tolerationSeconds"
+        yield forbidden("spec.tolerations", detail)
+    else:
+        yield from placement.tolerations(tolerations, "spec.tolerations")
+    gates = {gate.get("name") for gate in entries(before.get("schedulingGates"))}
+    for i, gate in enumerate(entries(spec.get("schedulingGates"))):
+        if gate.get("name") not in gates:
+            detail = f"only deletion is allowed, but found new scheduling gate '{gate.get('name') or ''}'"
+            yield forbidden(f"spec.schedulingGates[{i}].name", detail)
     yield from _rest(spec, before)
 
 
@@ -60,25 +70,8 @@ def _deadline(new: Any, old: Any) -> Iterator[Cause]:
         yield invalid(path, new, "must be less than or equal to previous value")
 
 
-def _tolerations(new: list[Obj], old: list[Obj]) -> Iterator[Cause]:
-    kept = [_without_empty(toleration) for toleration in new]
-    if any(_without_empty(toleration) not in kept for toleration in old):
-        detail = "existing toleration can not be modified except its tolerationSeconds"
-        yield forbidden("spec.tolerations", detail)
-        return
-    yield from placement.tolerations(new, "spec.tolerations")
-
-
 def _without_empty(toleration: Obj) -> Obj:
     return {name: value for name, value in toleration.items() if value and name != "tolerationSeconds"}
-
-
-def _gates(new: list[Obj], old: list[Obj]) -> Iterator[Cause]:
-    known = {gate.get("name") for gate in old}
-    for i, gate in enumerate(new):
-        if gate.get("name") not in known:
-            detail = f"only deletion is allowed, but found new scheduling gate '{gate.get('name') or ''}'"
-            yield forbidden(f"spec.schedulingGates[{i}].name", detail)
 
 
 def _rest(spec: Obj, before: Obj) -> Iterator[Cause]:
@@ -151,21 +144,16 @@ def on_status(new: Obj, old: Obj) -> Iterator[Cause]:
     for i, condition in enumerate(entries(status.get("conditions"))):
         if condition.get("type") not in _SYSTEM_CONDITIONS:
             yield from named(names.qualified_name, condition.get("type") or "", f"status.conditions[{i}].Type")
-    yield from _nomination(status, before, old)
+    node = status.get("nominatedNodeName")
+    if node and node != before.get("nominatedNodeName"):
+        yield from named(names.dns_subdomain, node, "status.nominatedNodeName")
+        if (old.get("spec") or {}).get("nodeName"):
+            yield forbidden("status.nominatedNodeName", "may not be set on pods that are already bound to a node")
     if status.get("qosClass") != before.get("qosClass") and before.get("qosClass"):
         yield invalid("status.qosClass", status.get("qosClass") or "", IMMUTABLE)
     yield from _transitions(status, before, old.get("spec") or {})
     for field in ("podIPs", "hostIPs"):
         yield from _addresses(status, before, field)
-
-
-def _nomination(status: Obj, before: Obj, old: Obj) -> Iterator[Cause]:
-    node = status.get("nominatedNodeName")
-    if not node or node == before.get("nominatedNodeName"):
-        return
-    yield from named(names.dns_subdomain, node, "status.nominatedNodeName")
-    if (old.get("spec") or {}).get("nodeName"):
-        yield forbidden("status.nominatedNodeName", "may not be set on pods that are already bound to a node")
 
 
 def _transitions(status: Obj, before: Obj, spec: Obj) -> Iterator[Cause]:

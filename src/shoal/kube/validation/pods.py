@@ -5,6 +5,7 @@ Kubernetes reports all errors of a pod at once and in a fixed order; the order h
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -31,6 +32,7 @@ _SYSTEMS = ("linux", "windows")
 _CLAIM_FIELDS = ("resourceClaimName", "resourceClaimTemplateName")
 _MIRROR = "kubernetes.io/config.mirror"
 _DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
+_SHORT_INTEGER = re.compile("-?(?:0|[1-9][0-9]{0,9})")
 _LARGEST_SECONDS = 2**31 - 1
 
 
@@ -53,14 +55,8 @@ def known_annotations(pod: Obj) -> Iterator[Cause]:
         detail = "must set spec.nodeName if mirror pod annotation is set"
         yield invalid(f"metadata.annotations[{_MIRROR}]", found[_MIRROR], detail)
     cost = found.get(_DELETION_COST)
-    if cost and not _is_int32(cost):
+    if cost and not (_SHORT_INTEGER.fullmatch(cost) and -(2**31) <= int(cost) < 2**31):
         yield invalid(f"metadata.annotations[{_DELETION_COST}]", cost, "must be a 32bit integer")
-
-
-def _is_int32(text: str) -> bool:
-    digits = text.removeprefix("-")
-    proper = digits.isascii() and digits.isdigit() and (digits == "0" or digits[0] != "0")
-    return proper and -(2**31) <= int(text) < 2**31
 
 
 def spec_rules(spec: Obj, pod_name: str) -> Iterator[Cause]:
@@ -81,15 +77,12 @@ def spec_rules(spec: Obj, pod_name: str) -> Iterator[Cause]:
     if spec.get("resources"):
         yield from resources.pod_requirements(spec)
     if spec.get("hostNetwork"):
-        yield from _host_network(spec)
-    yield from _policies(spec)
-    yield from _placement(spec)
-    yield from _names(spec)
-    yield from containers.file_keys(spec)
-    yield from containers.images(spec)
-
-
-def _policies(spec: Obj) -> Iterator[Cause]:
+        for i, container in enumerate(entries(spec.get("containers"))):
+            for j, port in enumerate(entries(container.get("ports"))):
+                host = port.get("hostPort") or 0
+                if host != (port.get("containerPort") or 0):
+                    detail = "must match `containerPort` when `hostNetwork` is true"
+                    yield invalid(f"spec.containers[{i}].ports[{j}].hostPort", host, detail)
     if spec.get("restartPolicy") not in _RESTART_POLICIES:
         yield from choice(spec.get("restartPolicy"), _RESTART_POLICIES, "spec.restartPolicy")
     if spec.get("dnsPolicy") not in _DNS_POLICIES:
@@ -99,6 +92,10 @@ def _policies(spec: Obj) -> Iterator[Cause]:
     if spec.get("securityContext"):
         yield from security.pod_context(spec, "spec.securityContext")
     yield from security.shared_processes(spec, "spec.securityContext")
+    yield from _placement(spec)
+    yield from _names(spec)
+    yield from containers.file_keys(spec)
+    yield from containers.images(spec)
 
 
 def _placement(spec: Obj) -> Iterator[Cause]:
@@ -120,8 +117,14 @@ def _placement(spec: Obj) -> Iterator[Cause]:
 
 
 def _names(spec: Obj) -> Iterator[Cause]:
-    if spec.get("hostnameOverride") is not None:
-        yield from _hostname_override(spec)
+    hostname = spec.get("hostnameOverride")
+    if hostname is not None:
+        for field in ("setHostnameAsFQDN", "hostNetwork"):
+            if spec.get(field):
+                yield forbidden("spec.hostnameOverride", f"may not be specified when {field} is true")
+        if len(hostname) > 64:
+            yield too_long("spec.hostnameOverride", 64)
+        yield from named(names.dns_subdomain, hostname, "spec.hostnameOverride")
     for field in ("serviceAccountName", "nodeName"):
         if spec.get(field):
             yield from named(names.dns_subdomain, spec[field], f"spec.{field}")
@@ -131,8 +134,10 @@ def _names(spec: Obj) -> Iterator[Cause]:
             yield from named(names.dns_label, spec[field], f"spec.{field}")
     if spec.get("tolerations"):
         yield from placement.tolerations(entries(spec["tolerations"]), "spec.tolerations")
-    if spec.get("hostAliases"):
-        yield from _host_aliases(entries(spec["hostAliases"]), "spec.hostAliases")
+    for i, alias in enumerate(entries(spec.get("hostAliases"))):
+        yield from address(alias.get("ip") or "", f"spec.hostAliases[{i}].ip")
+        for j, hostname in enumerate(alias.get("hostnames") or ()):
+            yield from named(names.dns_subdomain, hostname or "", f"spec.hostAliases[{i}].hostnames[{j}]")
     for field in ("priorityClassName", "runtimeClassName"):
         if spec.get(field):
             yield from named(names.dns_subdomain, spec[field], f"spec.{field}")
@@ -140,41 +145,11 @@ def _names(spec: Obj) -> Iterator[Cause]:
     if spec.get("overhead"):
         yield from resources.requirements({"limits": spec["overhead"]}, "spec.overhead")
     if spec.get("os") is not None:
-        yield from _system(spec["os"].get("name"))
-
-
-def _system(name: Any) -> Iterator[Cause]:
-    if not name:
-        yield required("spec.os.name")
-    elif name not in _SYSTEMS:
-        yield not_supported("spec.os", name, _SYSTEMS)
-
-
-def _hostname_override(spec: Obj) -> Iterator[Cause]:
-    path, name = "spec.hostnameOverride", spec["hostnameOverride"]
-    if spec.get("setHostnameAsFQDN"):
-        yield forbidden(path, "may not be specified when setHostnameAsFQDN is true")
-    if spec.get("hostNetwork"):
-        yield forbidden(path, "may not be specified when hostNetwork is true")
-    if len(name) > 64:
-        yield too_long(path, 64)
-    yield from named(names.dns_subdomain, name, path)
-
-
-def _host_network(spec: Obj) -> Iterator[Cause]:
-    for i, container in enumerate(entries(spec.get("containers"))):
-        for j, port in enumerate(entries(container.get("ports"))):
-            host = port.get("hostPort") or 0
-            if host != (port.get("containerPort") or 0):
-                detail = "must match `containerPort` when `hostNetwork` is true"
-                yield invalid(f"spec.containers[{i}].ports[{j}].hostPort", host, detail)
-
-
-def _host_aliases(aliases: list[Obj], path: str) -> Iterator[Cause]:
-    for i, alias in enumerate(aliases):
-        yield from address(alias.get("ip") or "", f"{path}[{i}].ip")
-        for j, hostname in enumerate(alias.get("hostnames") or ()):
-            yield from named(names.dns_subdomain, hostname or "", f"{path}[{i}].hostnames[{j}]")
+        system = spec["os"].get("name")
+        if not system:
+            yield required("spec.os.name")
+        elif system not in _SYSTEMS:
+            yield not_supported("spec.os", system, _SYSTEMS)
 
 
 def _dns(config: Obj | None, policy: Any, path: str) -> Iterator[Cause]:
@@ -190,21 +165,18 @@ def _dns(config: Obj | None, policy: Any, path: str) -> Iterator[Cause]:
     for i, server in enumerate(servers):
         yield from address(server or "", f"{path}.nameservers[{i}]")
     searches = [search or "" for search in (config or {}).get("searches") or ()]
-    yield from _dns_searches(searches, f"{path}.searches")
+    if len(searches) > 32:
+        yield invalid(f"{path}.searches", searches, "must not have more than 32 search paths")
+    if len(" ".join(searches).encode()) > 2048:
+        detail = "must not have more than 2048 characters (including spaces) in the search list"
+        yield invalid(f"{path}.searches", searches, detail)
+    for i, search in enumerate(searches):
+        if search != ".":
+            here = f"{path}.searches[{i}]"
+            yield from named(names.dns_subdomain_with_underscores, search.removesuffix("."), here)
     for i, option in enumerate(entries((config or {}).get("options"))):
         if not option.get("name"):
             yield required(f"{path}.options[{i}]", "must not be empty")
-
-
-def _dns_searches(searches: list[str], path: str) -> Iterator[Cause]:
-    if len(searches) > 32:
-        yield invalid(path, searches, "must not have more than 32 search paths")
-    if len(" ".join(searches).encode()) > 2048:
-        detail = "must not have more than 2048 characters (including spaces) in the search list"
-        yield invalid(path, searches, detail)
-    for i, search in enumerate(searches):
-        if search != ".":
-            yield from named(names.dns_subdomain_with_underscores, search.removesuffix("."), f"{path}[{i}]")
 
 
 def _ephemeral_claims(sound: dict[str, Obj], spec: Obj, pod_name: str) -> Iterator[Cause]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from shoal.kube import names
 from shoal.kube.errors import Cause
@@ -69,16 +68,12 @@ def _budget(spec: Obj) -> Iterator[Cause]:
     if minimum is not None and maximum is not None:
         yield invalid("spec", "minAvailable and maxUnavailable", "minAvailable and maxUnavailable cannot be both set")
     for field, value in (("minAvailable", minimum), ("maxUnavailable", maximum)):
-        yield from _number(value, f"spec.{field}")
+        if value is not None:
+            yield from number_or_percent(value, f"spec.{field}")
+            yield from at_most_all(value, f"spec.{field}")
     yield from label_selector(spec.get("selector"), "spec.selector")
     policy = spec.get("unhealthyPodEvictionPolicy")
     yield from optional_choice(policy, _UNHEALTHY, "spec.unhealthyPodEvictionPolicy")
-
-
-def _number(value: Any, path: str) -> Iterator[Cause]:
-    if value is not None:
-        yield from number_or_percent(value, path)
-        yield from at_most_all(value, path)
 
 
 # --- StorageClass --------------------------------------------------------------------------------------------------

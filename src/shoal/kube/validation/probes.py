@@ -31,23 +31,18 @@ def probes(container: Obj, path: str) -> Iterator[Cause]:
         if probe is None:
             continue
         here = f"{path}.{name}"
-        yield from _probe(probe, here)
+        yield from _handler(probe, _PROBE_HANDLERS, None, here)
+        for count in _COUNTS:
+            if (probe.get(count) or 0) < 0:
+                yield invalid(f"{here}.{count}", probe[count], NEGATIVE)
+        grace = probe.get("terminationGracePeriodSeconds")
+        if grace is not None and grace <= 0:
+            yield invalid(f"{here}.terminationGracePeriodSeconds", grace, "must be greater than 0")
         if name == "readinessProbe":
-            if probe.get("terminationGracePeriodSeconds") is not None:
-                grace = probe["terminationGracePeriodSeconds"]
+            if grace is not None:
                 yield invalid(f"{here}.terminationGracePeriodSeconds", grace, "must not be set for readinessProbes")
         elif probe.get("successThreshold") != 1:
             yield invalid(f"{here}.successThreshold", probe.get("successThreshold") or 0, "must be 1")
-
-
-def _probe(probe: Obj, path: str) -> Iterator[Cause]:
-    yield from _handler(probe, _PROBE_HANDLERS, None, path)
-    for name in _COUNTS:
-        if (probe.get(name) or 0) < 0:
-            yield invalid(f"{path}.{name}", probe[name], NEGATIVE)
-    grace = probe.get("terminationGracePeriodSeconds")
-    if grace is not None and grace <= 0:
-        yield invalid(f"{path}.terminationGracePeriodSeconds", grace, "must be greater than 0")
 
 
 def lifecycle(hooks: Obj, spec: Obj, path: str) -> Iterator[Cause]:
@@ -79,7 +74,15 @@ def _action(name: str, action: Obj, grace: int | None, path: str) -> Iterator[Ca
         if not action.get("command"):
             yield required(f"{path}.command")
     elif name == "httpGet":
-        yield from _http(action, path)
+        if not action.get("path"):
+            yield required(f"{path}.path")
+        yield from port(action.get("port"), f"{path}.port")
+        if action.get("scheme") not in _SCHEMES:
+            yield not_supported(f"{path}.scheme", action.get("scheme") or "", _SCHEMES)
+        for header in action.get("httpHeaders") or ():
+            header_name = (header or {}).get("name") or ""
+            for problem in names.http_header_name(header_name):
+                yield invalid(f"{path}.httpHeaders", header_name, problem)
     elif name == "sleep":
         seconds = action.get("seconds") or 0
         if grace is not None and not 0 <= seconds <= grace:
@@ -87,15 +90,3 @@ def _action(name: str, action: Obj, grace: int | None, path: str) -> Iterator[Ca
             yield invalid(path, seconds, detail)
     else:
         yield from port(action.get("port"), f"{path}.port")
-
-
-def _http(action: Obj, path: str) -> Iterator[Cause]:
-    if not action.get("path"):
-        yield required(f"{path}.path")
-    yield from port(action.get("port"), f"{path}.port")
-    if action.get("scheme") not in _SCHEMES:
-        yield not_supported(f"{path}.scheme", action.get("scheme") or "", _SCHEMES)
-    for header in action.get("httpHeaders") or ():
-        name = (header or {}).get("name") or ""
-        for problem in names.http_header_name(name):
-            yield invalid(f"{path}.httpHeaders", name, problem)

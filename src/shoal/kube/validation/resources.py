@@ -66,7 +66,8 @@ def pod_requirements(spec: Obj) -> Iterator[Cause]:
     for field, amounts in (("limits", limits), ("requests", requests)):
         for name, value in amounts.items():
             here = f"{path}.{field}[{name}]"
-            yield from (_pod_name(name, here))
+            if name not in ("cpu", "memory") and not name.startswith(_HUGE):
+                yield not_supported(here, name, ("cpu", _HUGE, "memory"))
             yield from amount(name, value, here)
             if field == "requests":
                 yield from _within_limit(name, value, limits, path)
@@ -75,11 +76,6 @@ def pod_requirements(spec: Obj) -> Iterator[Cause]:
             if name in limits and Quantity.parse(value) > Quantity.parse(limits[name]):
                 detail = f"must be less than or equal to pod limits of {limits[name]}"
                 yield invalid(f"{path}.containers[{i}][{name}].limits", str(value), detail)
-
-
-def _pod_name(name: str, path: str) -> Iterator[Cause]:
-    if name not in ("cpu", "memory") and not name.startswith(_HUGE):
-        yield not_supported(path, name, ("cpu", _HUGE, "memory"))
 
 
 def amounts(found: Mapping[str, Any] | None, path: str) -> Iterator[Cause]:
@@ -92,7 +88,7 @@ def amount(name: str, value: Any, path: str) -> Iterator[Cause]:
     quantity = Quantity.parse(value)
     if quantity.nanos < 0:
         yield invalid(path, str(quantity), NEGATIVE)
-    if quantity.milli() % 1000 and _is_whole(name):
+    if quantity.milli() % 1000 and (name in _COUNTED or _is_extended(name)):
         yield invalid(path, str(quantity), "must be an integer")
 
 
@@ -163,10 +159,6 @@ def _is_extended(name: str) -> bool:
     if _is_native(name) or name.startswith("requests."):
         return False
     return not names.qualified_name(f"requests.{name}")
-
-
-def _is_whole(name: str) -> bool:
-    return name in _COUNTED or _is_extended(name)
 
 
 def _is_multiple(name: str, value: Any) -> bool:

@@ -22,6 +22,7 @@ from shoal.kube.validation.formats import (
     optional_choice,
     parsed_address,
     port,
+    required_name,
 )
 
 _TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
@@ -77,7 +78,14 @@ def _rules(spec: Obj, known: list[str]) -> Iterator[Cause]:
     kind = spec.get("type")
     if not ports and not is_headless(spec) and kind != "ExternalName":
         yield required("spec.ports")
-    yield from _by_type(spec)
+    if kind in ("LoadBalancer", "NodePort") and is_headless(spec):
+        yield invalid("spec.clusterIPs[0]", "None", f"may not be set to 'None' for {kind} services")
+    if kind == "ExternalName":
+        for field in ("clusterIPs", "ipFamilies", "ipFamilyPolicy"):
+            if spec.get(field):
+                yield forbidden(f"spec.{field}", "may not be set for ExternalName services")
+        alias = (spec.get("externalName") or "").removesuffix(".")
+        yield from required_name(names.dns_subdomain, alias, "spec.externalName")
     seen: set[str] = set()
     for i, entry in enumerate(ports):
         yield from _port(entry, seen, f"spec.ports[{i}]", alone=len(ports) == 1)
@@ -92,19 +100,6 @@ def _rules(spec: Obj, known: list[str]) -> Iterator[Cause]:
     yield from _port_clashes(ports, kind)
     yield from _load_balancer(spec)
     yield from _traffic(spec)
-
-
-def _by_type(spec: Obj) -> Iterator[Cause]:
-    kind = spec.get("type")
-    if kind in ("LoadBalancer", "NodePort") and is_headless(spec):
-        yield invalid("spec.clusterIPs[0]", "None", f"may not be set to 'None' for {kind} services")
-    if kind != "ExternalName":
-        return
-    for field in ("clusterIPs", "ipFamilies", "ipFamilyPolicy"):
-        if spec.get(field):
-            yield forbidden(f"spec.{field}", "may not be set for ExternalName services")
-    alias = (spec.get("externalName") or "").removesuffix(".")
-    yield from named(names.dns_subdomain, alias, "spec.externalName") if alias else (required("spec.externalName"),)
 
 
 def _port(entry: Obj, seen: set[str], path: str, *, alone: bool) -> Iterator[Cause]:
@@ -163,7 +158,10 @@ def _addresses(spec: Obj, known: list[str]) -> Iterator[Cause]:
     if len(addresses) > 1 and len({_family(ip) for ip in addresses}) < 2:
         yield invalid(path, addresses, "may specify no more than one IP for each IP family")
     if not is_headless(spec):
-        yield from _matching_families(addresses, spec.get("ipFamilies") or [])
+        for i, (ip, family) in enumerate(zip(addresses, spec.get("ipFamilies") or (), strict=False)):
+            if family in _FAMILIES and _family(ip) != family:
+                detail = f"expected an {family} value as indicated by `ipFamilies[{i}]`"
+                yield invalid(f"spec.clusterIPs[{i}]", ip, detail)
 
 
 def _families(spec: Obj) -> Iterator[Cause]:
@@ -180,13 +178,6 @@ def _families(spec: Obj) -> Iterator[Cause]:
 def _family(ip: str) -> str:
     found = parsed_address(ip)
     return "IPv6" if found is not None and found.version == 6 else "IPv4"
-
-
-def _matching_families(addresses: list[str], families: list[str]) -> Iterator[Cause]:
-    for i, (ip, family) in enumerate(zip(addresses, families, strict=False)):
-        if family in _FAMILIES and _family(ip) != family:
-            detail = f"expected an {family} value as indicated by `ipFamilies[{i}]`"
-            yield invalid(f"spec.clusterIPs[{i}]", ip, detail)
 
 
 def _port_clashes(ports: list[Obj], kind: str | None) -> Iterator[Cause]:

@@ -53,21 +53,28 @@ def volume_on_update(new: Obj, old: Obj) -> Iterator[Cause]:
         yield invalid("volumeMode", spec.get("volumeMode"), IMMUTABLE)
     if before.get("nodeAffinity") is not None and spec.get("nodeAffinity") != before["nodeAffinity"]:
         detail = f"{IMMUTABLE}, except for updating from beta label to GA"
-        yield invalid("nodeAffinity", _shown_affinity(spec.get("nodeAffinity")), detail)
-
-
-def _shown_affinity(affinity: Obj | None) -> Obj | None:
-    if affinity is None:
-        return None
-    terms = entries((affinity.get("required") or {}).get("nodeSelectorTerms"))
-    return {"Required": {"NodeSelectorTerms": [shown_term(term) for term in terms]}}
+        affinity, shown = spec.get("nodeAffinity"), None
+        if affinity is not None:
+            terms = entries((affinity.get("required") or {}).get("nodeSelectorTerms"))
+            shown = {"Required": {"NodeSelectorTerms": [shown_term(term) for term in terms]}}
+        yield invalid("nodeAffinity", shown, detail)
 
 
 def _volume(spec: Obj) -> Iterator[Cause]:
     if not spec.get("accessModes"):
         yield required("spec.accessModes")
     yield from _access_modes(spec, "spec")
-    yield from _capacity(spec.get("capacity") or {})
+    capacity = spec.get("capacity") or {}
+    if not capacity:
+        yield required("spec.capacity")
+    if list(capacity) != ["storage"]:
+        yield not_supported("spec.capacity", capacity or None, ("storage",))
+    for name, value in capacity.items():
+        quantity = Quantity.parse(value)
+        if quantity < ZERO:
+            yield invalid(f"spec.capacity[{name}]", quantity.value(), "must be a valid resource quantity")
+        if quantity <= ZERO:
+            yield invalid(f"spec.capacity[{name}]", str(quantity), NOT_POSITIVE)
     policy = spec.get("persistentVolumeReclaimPolicy")
     yield from optional_choice(policy, _RECLAIM, "spec.persistentVolumeReclaimPolicy")
     affinity = spec.get("nodeAffinity")
@@ -95,19 +102,6 @@ def _source(spec: Obj) -> Iterator[Cause]:
     if present[0] == "local" and spec.get("nodeAffinity") is None:
         yield required("spec.nodeAffinity", "Local volume requires node affinity")
     yield from at_most_one("spec", present, "volume type")
-
-
-def _capacity(capacity: Obj) -> Iterator[Cause]:
-    if not capacity:
-        yield required("spec.capacity")
-    if list(capacity) != ["storage"]:
-        yield not_supported("spec.capacity", capacity or None, ("storage",))
-    for name, value in capacity.items():
-        quantity = Quantity.parse(value)
-        if quantity < ZERO:
-            yield invalid(f"spec.capacity[{name}]", quantity.value(), "must be a valid resource quantity")
-        if quantity <= ZERO:
-            yield invalid(f"spec.capacity[{name}]", str(quantity), NOT_POSITIVE)
 
 
 def _access_modes(spec: Obj, path: str) -> Iterator[Cause]:
@@ -138,19 +132,18 @@ def claim_spec(spec: Obj, path: str) -> Iterator[Cause]:
         yield from named(names.dns_subdomain, spec["storageClassName"], f"{path}.storageClassName")
     yield from optional_choice(spec.get("volumeMode"), _MODES, f"{path}.volumeMode")
     for field in ("dataSource", "dataSourceRef"):
-        if spec.get(field) is not None:
-            yield from _data_source(spec[field], f"{path}.{field}")
-
-
-def _data_source(source: Obj, path: str) -> Iterator[Cause]:
-    for field in ("name", "kind"):
-        if not source.get(field):
-            yield required(f"{path}.{field}")
-    group, kind = source.get("apiGroup") or "", source.get("kind") or ""
-    if not group and kind != "PersistentVolumeClaim":
-        yield invalid(path, kind, "must be 'PersistentVolumeClaim' when referencing the default apiGroup")
-    if group:
-        yield from named(names.dns_subdomain, group, f"{path}.apiGroup")
+        source, here = spec.get(field), f"{path}.{field}"
+        if source is None:
+            continue
+        group, kind = source.get("apiGroup") or "", source.get("kind") or ""
+        if not source.get("name"):
+            yield required(f"{here}.name")
+        if not kind:
+            yield required(f"{here}.kind")
+        if not group and kind != "PersistentVolumeClaim":
+            yield invalid(here, kind, "must be 'PersistentVolumeClaim' when referencing the default apiGroup")
+        if group:
+            yield from named(names.dns_subdomain, group, f"{here}.apiGroup")
 
 
 def claim_on_update(new: Obj, old: Obj) -> Iterator[Cause]:
@@ -165,7 +158,9 @@ def claim_on_update(new: Obj, old: Obj) -> Iterator[Cause]:
             "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
         )
         yield forbidden("spec", detail)
-    yield from _size(spec, before, old.get("status") or {})
+    size = _storage(spec.get("resources"), "requests")
+    if size < _storage(before.get("resources"), "requests") and size <= _storage(old.get("status"), "capacity"):
+        yield forbidden("spec.resources.requests.storage", "field can not be less than status.capacity")
     if spec.get("volumeMode") != before.get("volumeMode"):
         yield invalid("volumeMode", spec.get("volumeMode"), IMMUTABLE)
 
@@ -186,13 +181,6 @@ def _same_claim(spec: Obj, before: Obj, *, bound: bool) -> bool:
 
 def _filled(spec: Obj) -> Obj:
     return {name: value for name, value in spec.items() if value not in (None, {}, [])}
-
-
-def _size(spec: Obj, before: Obj, status: Obj) -> Iterator[Cause]:
-    path = "spec.resources.requests.storage"
-    new, old = _storage(spec.get("resources"), "requests"), _storage(before.get("resources"), "requests")
-    if new < old and new <= _storage(status, "capacity"):
-        yield forbidden(path, "field can not be less than status.capacity")
 
 
 def _storage(holder: Obj | None, field: str) -> Quantity:

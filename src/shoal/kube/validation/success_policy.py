@@ -16,7 +16,7 @@ Spans = tuple[tuple[int, int], ...]  # first and last of each
 
 
 class IndexesUnreadable(ValueError):
-    """The message has the place."""
+    """The message quotes the part that cannot be read."""
 
 
 def success_policy(policy: Obj, completions: int) -> Iterator[Cause]:
@@ -58,21 +58,17 @@ def spans_of(text: str, completions: int) -> Spans:
             )
         numbers = []
         for end in ends:
-            last = _next(end, last, completions)
-            numbers.append(last)
+            if not (end.isascii() and end.isdigit()):
+                raise IndexesUnreadable(f'cannot convert string to integer for index: "{end}"')
+            number = int(end)
+            if last is not None and number <= last:
+                raise IndexesUnreadable(f"non-increasing order, previous: {last}, current: {number}")
+            if number >= completions:
+                raise IndexesUnreadable(f'too large index: "{end}"')
+            numbers.append(number)
+            last = number
         found.append((numbers[0], numbers[-1]))
     return tuple(found)
-
-
-def _next(text: str, last: int | None, completions: int) -> int:
-    if not (text.isascii() and text.isdigit()):
-        raise IndexesUnreadable(f'cannot convert string to integer for index: "{text}"')
-    number = int(text)
-    if last is not None and number <= last:
-        raise IndexesUnreadable(f"non-increasing order, previous: {last}, current: {number}")
-    if number >= completions:
-        raise IndexesUnreadable(f'too large index: "{text}"')
-    return number
 
 
 def size_of(spans: Spans) -> int:

@@ -54,14 +54,14 @@ def empty_dir(source: Obj, path: str) -> Iterator[Cause]:
         yield forbidden(f"{path}.sizeLimit", "SizeLimit field must be a valid resource quantity")
 
 
-def _secret(source: Obj, path: str) -> Iterator[Cause]:
+def secret(source: Obj, path: str) -> Iterator[Cause]:
     if not source.get("secretName"):
         yield required(f"{path}.secretName")
     yield from file_mode(source.get("defaultMode"), f"{path}.defaultMode")
     yield from _keys(source, path)
 
 
-def _config_map(source: Obj, path: str) -> Iterator[Cause]:
+def config_map(source: Obj, path: str) -> Iterator[Cause]:
     if not source.get("name"):
         yield required(f"{path}.name")
     yield from file_mode(source.get("defaultMode"), f"{path}.defaultMode")
@@ -78,7 +78,7 @@ def _keys(source: Obj, path: str) -> Iterator[Cause]:
         yield from file_mode(item.get("mode"), f"{here}.mode")
 
 
-def _downward(source: Obj, path: str) -> Iterator[Cause]:
+def downward_api(source: Obj, path: str) -> Iterator[Cause]:
     yield from file_mode(source.get("defaultMode"), f"{path}.defaultMode")
     for item in entries(source.get("items")):
         yield from _downward_file(item, path)
@@ -100,12 +100,12 @@ def _downward_file(item: Obj, path: str) -> Iterator[Cause]:
     yield from file_mode(item.get("mode"), f"{path}.mode")
 
 
-def _claim(source: Obj, path: str) -> Iterator[Cause]:
+def claim(source: Obj, path: str) -> Iterator[Cause]:
     if not source.get("claimName"):
         yield required(f"{path}.claimName")
 
 
-def _ephemeral(source: Obj, path: str) -> Iterator[Cause]:
+def ephemeral(source: Obj, path: str) -> Iterator[Cause]:
     template = source.get("volumeClaimTemplate")
     if template is None:
         yield required(f"{path}.volumeClaimTemplate")
@@ -113,39 +113,31 @@ def _ephemeral(source: Obj, path: str) -> Iterator[Cause]:
     yield from storage.claim_spec(template.get("spec") or {}, f"{path}.volumeClaimTemplate.spec")
 
 
-def _image(source: Obj, path: str) -> Iterator[Cause]:
+def image(source: Obj, path: str) -> Iterator[Cause]:
     if not source.get("reference"):
         yield required(f"{path}.reference")
 
 
-def _projected(source: Obj, path: str) -> Iterator[Cause]:
+def projected(source: Obj, path: str) -> Iterator[Cause]:
     yield from file_mode(source.get("defaultMode"), f"{path}.defaultMode")
     taken: set[str] = set()
     for i, projection in enumerate(entries(source.get("sources"))):
         here = f"{path}.sources[{i}]"
         for name in ("secret", "configMap"):
-            if (part := projection.get(name)) is not None:
-                yield from _projected_keys(part, f"{here}.{name}", path, taken)
-        if (part := projection.get("downwardAPI")) is not None:
-            yield from _projected_downward(part, f"{here}.downwardAPI", path, taken)
+            if (part := projection.get(name)) is None:
+                continue
+            if not part.get("name"):
+                yield required(f"{here}.{name}.name")
+            yield from _keys(part, f"{here}.{name}")
+            for item in entries(part.get("items")):
+                yield from _not_taken(item.get("path"), part.get("name") or "", path, taken)
+        for item in entries((projection.get("downwardAPI") or {}).get("items")):
+            yield from _downward_file(item, f"{here}.downwardAPI")
+            yield from _not_taken(item.get("path"), item.get("path"), path, taken)
         if (part := projection.get("serviceAccountToken")) is not None:
             yield from _token(part, f"{here}.serviceAccountToken", path)
         if sum(part is not None for part in projection.values()) > 1:
             yield forbidden(here, "may not specify more than 1 volume type per source")
-
-
-def _projected_keys(part: Obj, here: str, path: str, taken: set[str]) -> Iterator[Cause]:
-    if not part.get("name"):
-        yield required(f"{here}.name")
-    yield from _keys(part, here)
-    for item in entries(part.get("items")):
-        yield from _not_taken(item.get("path"), part.get("name") or "", path, taken)
-
-
-def _projected_downward(part: Obj, here: str, path: str, taken: set[str]) -> Iterator[Cause]:
-    for item in entries(part.get("items")):
-        yield from _downward_file(item, here)
-        yield from _not_taken(item.get("path"), item.get("path"), path, taken)
 
 
 def _not_taken(file: Any, culprit: Any, path: str, taken: set[str]) -> Iterable[Cause]:
@@ -172,20 +164,20 @@ def _token(part: Obj, here: str, path: str) -> Iterator[Cause]:
 
 def ephemeral_claim_name(volume: Obj, pod_name: str, path: str) -> Iterator[Cause]:
     """A claim made for the pod carries both names, and the two together must still be one."""
-    claim = f"{pod_name}-{volume['name']}"
-    for problem in names.dns_subdomain(claim):
-        yield invalid(f"{path}.name", volume["name"], f'PVC name "{claim}": {problem}')
+    name = f"{pod_name}-{volume['name']}"
+    for problem in names.dns_subdomain(name):
+        yield invalid(f"{path}.name", volume["name"], f'PVC name "{name}": {problem}')
 
 
 _RULES: dict[str, Callable[[Obj, str], Iterator[Cause]]] = {
     "emptyDir": empty_dir,
     "hostPath": volume_sources.host_path,
-    "secret": _secret,
-    "configMap": _config_map,
-    "downwardAPI": _downward,
-    "persistentVolumeClaim": _claim,
+    "secret": secret,
+    "configMap": config_map,
+    "downwardAPI": downward_api,
+    "persistentVolumeClaim": claim,
     "nfs": volume_sources.nfs,
-    "projected": _projected,
-    "ephemeral": _ephemeral,
-    "image": _image,
+    "projected": projected,
+    "ephemeral": ephemeral,
+    "image": image,
 }

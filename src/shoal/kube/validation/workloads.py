@@ -18,6 +18,7 @@ from shoal.kube.validation.errors import (
     forbidden,
     invalid,
     not_supported,
+    too_many,
 )
 from shoal.kube.validation.errors import required as missing
 from shoal.kube.validation.formats import at_most_all, figure, labels, named, number_or_percent
@@ -118,17 +119,13 @@ def _strategy(strategy: Obj) -> Iterator[Cause]:
         if limits is not None:
             yield forbidden("spec.strategy.rollingUpdate", "may not be specified when strategy `type` is 'Recreate'")
     else:
-        yield from _rolling_update(limits or {})
-
-
-def _rolling_update(limits: Obj) -> Iterator[Cause]:
-    path = "spec.strategy.rollingUpdate"
-    unavailable, surge = limits.get("maxUnavailable", 0), limits.get("maxSurge", 0)
-    yield from number_or_percent(unavailable, f"{path}.maxUnavailable")
-    yield from number_or_percent(surge, f"{path}.maxSurge")
-    if figure(unavailable) == 0 and figure(surge) == 0:
-        yield invalid(f"{path}.maxUnavailable", unavailable, "may not be 0 when `maxSurge` is 0")
-    yield from at_most_all(unavailable, f"{path}.maxUnavailable")
+        path, limits = "spec.strategy.rollingUpdate", limits or {}
+        unavailable, surge = limits.get("maxUnavailable", 0), limits.get("maxSurge", 0)
+        yield from number_or_percent(unavailable, f"{path}.maxUnavailable")
+        yield from number_or_percent(surge, f"{path}.maxSurge")
+        if figure(unavailable) == 0 and figure(surge) == 0:
+            yield invalid(f"{path}.maxUnavailable", unavailable, "may not be 0 when `maxSurge` is 0")
+        yield from at_most_all(unavailable, f"{path}.maxUnavailable")
 
 
 # --- Job -----------------------------------------------------------------------------------------------------------
@@ -145,35 +142,21 @@ def job_on_update(new: Obj, old: Obj) -> Iterator[Cause]:
         return
     spec, before = new.get("spec") or {}, old.get("spec") or {}
     yield from _job(spec)
-    yield from _fixed(spec, before, is_suspended=_never_started(old))
-
-
-def _fixed(spec: Obj, before: Obj, *, is_suspended: bool) -> Iterator[Cause]:
-    if spec.get("completions") != before.get("completions") and not _grows_by_index(spec, before):
-        is_indexed = spec.get("completionMode") == "Indexed"
+    completions, is_indexed = spec.get("completions"), spec.get("completionMode") == "Indexed"
+    # An Indexed job is elastic: completions and parallelism change together.
+    is_elastic = is_indexed and completions == spec.get("parallelism") and before.get("completions") is not None
+    if completions != before.get("completions") and not is_elastic:
         detail = "can only be modified in tandem with spec.parallelism" if is_indexed else IMMUTABLE
-        yield invalid("spec.completions", spec.get("completions"), detail)
+        yield invalid("spec.completions", completions, detail)
     if spec.get("selector") != before.get("selector"):
         yield invalid("spec.selector", spec.get("selector"), IMMUTABLE)
-    if not is_suspended and spec.get("template") != before.get("template"):
+    # The template of a job that has been suspended since its creation may still change.
+    has_started = not before.get("suspend") or at_path(old, "status", "startTime")
+    if has_started and spec.get("template") != before.get("template"):
         yield invalid("spec.template", spec.get("template"), IMMUTABLE)
     for name in _FIXED:
         if spec.get(name) != before.get(name):
             yield invalid(f"spec.{name}", spec.get(name), IMMUTABLE)
-
-
-def _grows_by_index(spec: Obj, before: Obj) -> bool:
-    """A job by index is elastic: completions and parallelism change together."""
-    return (
-        spec.get("completionMode") == "Indexed"
-        and spec.get("completions") == spec.get("parallelism")
-        and before.get("completions") is not None
-    )
-
-
-def _never_started(job: Obj) -> bool:
-    """Suspended from the beginning: its template may still change."""
-    return bool(at_path(job, "spec", "suspend")) and not at_path(job, "status", "startTime")
 
 
 def _job(spec: Obj) -> Iterator[Cause]:
@@ -194,7 +177,12 @@ def _job(spec: Obj) -> Iterator[Cause]:
             yield invalid("spec.parallelism", spec["parallelism"], detail)
     yield from _per_index(spec, mode)
     if spec.get("podFailurePolicy") is not None:
-        yield from _failure_policy(spec)
+        rules = entries(spec["podFailurePolicy"].get("rules"))
+        if len(rules) > _MOST_RULES:
+            yield too_many("spec.podFailurePolicy.rules", len(rules), _MOST_RULES)
+        containers = {str(each.get("name")) for each in entries(at_path(template, "spec", "containers"))}
+        for place, rule in enumerate(rules):
+            yield from _failure_rule(rule, f"spec.podFailurePolicy.rules[{place}]", containers, spec)
     if selector is not None:
         yield from _fits(selector, template)
     yield from _template(template)
@@ -226,16 +214,6 @@ def _per_index(spec: Obj, mode: str) -> Iterator[Cause]:
             yield invalid("spec.maxFailedIndexes", maximum, "must be less than or equal to completions")
 
 
-def _failure_policy(spec: Obj) -> Iterator[Cause]:
-    rules = entries((spec.get("podFailurePolicy") or {}).get("rules"))
-    if len(rules) > _MOST_RULES:
-        detail = f"Too many: {len(rules)}: must have at most {_MOST_RULES} items"
-        yield Cause("FieldValueTooMany", detail, "spec.podFailurePolicy.rules")
-    known = {str(each.get("name")) for each in entries(at_path(spec, "template", "spec", "containers"))}
-    for place, rule in enumerate(rules):
-        yield from _failure_rule(rule, f"spec.podFailurePolicy.rules[{place}]", known, spec)
-
-
 def _failure_rule(rule: Obj, path: str, known: set[str], spec: Obj) -> Iterator[Cause]:
     action = rule.get("action") or ""
     if not action:
@@ -252,16 +230,12 @@ def _failure_rule(rule: Obj, path: str, known: set[str], spec: Obj) -> Iterator[
     if codes:
         yield from _exit_codes(codes, f"{path}.onExitCodes", known)
     for place, condition in enumerate(entries(conditions)):
-        yield from _pod_condition(condition, f"{path}.onPodConditions[{place}]")
-
-
-def _pod_condition(condition: Obj, path: str) -> Iterator[Cause]:
-    yield from named(names.qualified_name, condition.get("type") or "", f"{path}.type")
-    status = condition.get("status") or ""
-    if not status:
-        yield missing(f"{path}.status", f"valid values: {as_json(list(_CONDITION_STATUSES))}")
-    elif status not in _CONDITION_STATUSES:
-        yield not_supported(f"{path}.status", status, _CONDITION_STATUSES)
+        here, status = f"{path}.onPodConditions[{place}]", condition.get("status") or ""
+        yield from named(names.qualified_name, condition.get("type") or "", f"{here}.type")
+        if not status:
+            yield missing(f"{here}.status", f"valid values: {as_json(list(_CONDITION_STATUSES))}")
+        elif status not in _CONDITION_STATUSES:
+            yield not_supported(f"{here}.status", status, _CONDITION_STATUSES)
 
 
 def _causes_of(path: str, detail: str) -> Cause:
