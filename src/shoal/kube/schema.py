@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from dataclasses import field as attribute
+from functools import partial
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -117,7 +118,7 @@ def _is_clean(schema: Schema, value: Any) -> bool:
             return True
         if item.type == "string" and not item.format:
             return all(child.__class__ is str for child in value)
-        return all(_is_clean(item, child) for child in value)
+        return all(map(partial(_is_clean, item), value))  # a generator would make every call of this function slower
     if expected == "any":
         if schema.custom:
             return schema.preserve_unknown or _has_no_fields(value)
@@ -125,7 +126,7 @@ def _is_clean(schema: Schema, value: Any) -> bool:
             return True
         if schema.format == "object-or-boolean" and not isinstance(value, dict | bool):
             return False
-        return all(_is_clean(schema.values, part) for part in _objects(value))
+        return all(map(partial(_is_clean, schema.values), _objects(value)))
     return _scalar_fits(schema, value)
 
 

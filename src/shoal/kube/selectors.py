@@ -286,8 +286,16 @@ _OPERATOR = re.compile("!=|==|=")
 
 def parse_fields(text: str) -> FieldSelector:
     """The selector in a `fieldSelector` query parameter; a bad one raises 400 BadRequest."""
+    terms = []
+    position = 0
+    while position <= len(text):  # the terms between commas that no backslash escapes
+        match = _TERM.match(text, position)
+        assert match is not None, "the pattern matches the empty string"
+        if match[0]:
+            terms.append(match[0])
+        position = match.end() + 1
     found = []
-    for term in _terms(text):
+    for term in sorted(terms):
         operator = _OPERATOR.search(term)
         if operator is None:
             raise bad_request(f"invalid selector: '{text}'; can't understand '{term}'")
@@ -296,19 +304,6 @@ def parse_fields(text: str) -> FieldSelector:
         if field or value:  # an empty field and value require nothing
             found.append(Comparison(field, operator[0] != "!=", value))
     return FieldSelector(tuple(sorted(found)))
-
-
-def _terms(text: str) -> list[str]:
-    """The terms between commas that no backslash escapes."""
-    terms = []
-    position = 0
-    while position <= len(text):
-        term = _TERM.match(text, position)
-        assert term is not None, "the pattern matches the empty string"
-        if term[0]:
-            terms.append(term[0])
-        position = term.end() + 1
-    return sorted(terms)
 
 
 def _unescaped(value: str) -> str:

@@ -139,17 +139,15 @@ class _Builder:
             yaml.MappingEndEvent: self._end,
             yaml.SequenceEndEvent: self._end,
             yaml.AliasEvent: self._alias,
-            yaml.DocumentStartEvent: self._document,
         }
 
     def take(self, event: Any) -> None:
         if (handle := self._on.get(type(event))) is not None:
             handle(event)
-
-    def _document(self, event: Any) -> None:
-        self._documents += 1
-        if self._documents > 1:
-            raise _error(event, "a second document, where one is expected")
+        elif isinstance(event, yaml.DocumentStartEvent):
+            self._documents += 1
+            if self._documents > 1:
+                raise _error(event, "a second document, where one is expected")
 
     def _scalar(self, event: Any) -> None:
         value = _scalar(event)

@@ -63,7 +63,7 @@ def track(schema: Schema, live: Obj | None, new: Obj, *, manager: str, now: str,
     # The entries a write starts from: those it sent, if it sent well-formed ones, else those of the live object.
     entries = (live or {}).get("metadata", {}).get("managedFields") or []
     sent = new["metadata"].get("managedFields")
-    if sent is not None and not subresource:
+    if sent is not None and sent != entries and not subresource:
         if sent in ([], [{}]):
             entries = []
         elif are_entries(sent):

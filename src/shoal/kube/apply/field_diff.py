@@ -84,30 +84,25 @@ def _compare(node_schema: SchemaNode, old: Any, new: Any) -> tuple[FieldSet | No
     if node_schema.merge_type in _EITHER and isinstance(old, dict | None) and isinstance(new, dict | None):
         changed, removed = diff(node_schema, old or {}, new or {})
         return changed or None, removed or None
-    if node_schema.merge_type in _LISTS and isinstance(old, list | None) and isinstance(new, list | None):
-        before, after = node_schema.steps(old or []), node_schema.steps(new or [])
-        if before is not None and after is not None:
-            return _compare_items(node_schema.item(), before, after)
-    return {}, None
-
-
-def _compare_items(
-    item: SchemaNode, before: dict[str, Any], after: dict[str, Any]
-) -> tuple[FieldSet | None, FieldSet | None]:
-    changed: FieldSet = {}
-    removed: FieldSet = {}
-    for step, new in after.items():
-        old = before.get(step, _ABSENT)
-        if type(new) is Duplicates or type(old) is Duplicates:
-            if type(new) is not type(old) or new != old:
-                changed[step] = {} if type(new) is Duplicates else field_paths(item, new)
-        elif old is _ABSENT:
-            changed[step] = field_paths(item, new)
-        elif old != new:
-            _record(step, _compare(item, old, new), changed, removed)
-    for step, old in before.items():
+    if node_schema.merge_type not in _LISTS or not isinstance(old, list | None) or not isinstance(new, list | None):
+        return {}, None
+    before, after = node_schema.steps(old or []), node_schema.steps(new or [])
+    if before is None or after is None:
+        return {}, None
+    changed, removed = {}, {}
+    item_schema = node_schema.item()
+    for step, item in after.items():
+        was = before.get(step, _ABSENT)
+        if type(item) is Duplicates or type(was) is Duplicates:
+            if type(item) is not type(was) or item != was:
+                changed[step] = {} if type(item) is Duplicates else field_paths(item_schema, item)
+        elif was is _ABSENT:
+            changed[step] = field_paths(item_schema, item)
+        elif was != item:
+            _record(step, _compare(item_schema, was, item), changed, removed)
+    for step, was in before.items():
         if step not in after:
-            removed[step] = {} if type(old) is Duplicates else field_paths(item, old)
+            removed[step] = {} if type(was) is Duplicates else field_paths(item_schema, was)
     return changed or None, removed or None
 
 

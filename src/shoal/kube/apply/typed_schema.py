@@ -56,7 +56,10 @@ class SchemaNode:
         self.plain = _PLAIN_NAMES.get(schema.type, "") if schema.format not in _OF_SEVERAL_TYPES else ""
         self.accepts_anything = self.merge_type is MergeType.DEDUCED or schema.preserve_unknown
         self.always_present = _always_present(schema, depth)
-        self.keys = _keys(schema)
+        # Each key with the default of an item that lacks it.
+        keys = schema.list_keys or ((schema.patch_key,) if schema.patch_key else ())
+        item_fields = schema.items.fields if schema.items is not None else {}
+        self.keys = tuple(sorted((key, item_fields[key].default if key in item_fields else None) for key in keys))
 
     def accepts(self, value: Any) -> bool:
         """Whether a plain value may stand here."""
@@ -142,13 +145,6 @@ def _merge_type(schema: Schema) -> MergeType:
             return MergeType.ATOMIC
         return MergeType.GRANULAR if schema.fields or schema.values is not None else MergeType.DEDUCED
     return MergeType.DEDUCED if schema.type == "any" and schema.format != "int-or-string" else MergeType.ATOMIC
-
-
-def _keys(schema: Schema) -> tuple[tuple[str, Any], ...]:
-    """The keys of a list's items, each with the default of an item that lacks it."""
-    keys = schema.list_keys or ((schema.patch_key,) if schema.patch_key else ())
-    fields = schema.items.fields if schema.items is not None else {}
-    return tuple(sorted((key, fields[key].default if key in fields else None) for key in keys))
 
 
 def _always_present(schema: Schema, depth: int) -> frozenset[str]:

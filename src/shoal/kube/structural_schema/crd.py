@@ -33,10 +33,23 @@ _MOST_SELECTABLE = 8
 def crd_problems(crd: Obj, old: Obj | None = None) -> list[Cause]:
     """Every mistake in a definition; with `old`, also what may not change any more. Expects defaults to be set."""
     spec = crd.get("spec") or {}
-    found = [*_name_problems(crd, spec), *_spec_problems(spec)]
-    if old is not None:
-        found += _changes(spec, old)
-    return found
+    problems = [*_name_problems(crd, spec), *_spec_problems(spec)]
+    if old is None:
+        return problems
+    before = old.get("spec") or {}
+    names, old_names = spec.get("names") or {}, before.get("names") or {}
+    kept = [
+        ("spec.group", spec.get("group"), before.get("group")),
+        ("spec.names.plural", names.get("plural"), old_names.get("plural")),
+    ]
+    conditions = (old.get("status") or {}).get("conditions") or ()
+    if any(c.get("type") == "Established" and c.get("status") == "True" for c in conditions):
+        kept = [
+            ("spec.scope", spec.get("scope"), before.get("scope")),
+            ("spec.names.kind", names.get("kind"), old_names.get("kind")),
+            *kept,
+        ]
+    return [*problems, *(invalid(path, value, IMMUTABLE) for path, value, was in kept if value != was)]
 
 
 def crd_warnings(crd: Obj, *, validated_elsewhere: bool = False) -> list[str]:
@@ -230,21 +243,6 @@ def _conversion_problems(conversion: Obj) -> Iterator[Cause]:
         yield required(where, "exactly one of url or service is required")
     if not webhook.get("conversionReviewVersions"):
         yield required("spec.conversion.conversionReviewVersions")
-
-
-def _changes(spec: Obj, old: Obj) -> Iterator[Cause]:
-    was = old.get("spec") or {}
-    names, old_names = spec.get("names") or {}, was.get("names") or {}
-    conditions = (old.get("status") or {}).get("conditions") or ()
-    if any(c.get("type") == "Established" and c.get("status") == "True" for c in conditions):
-        if spec.get("scope") != was.get("scope"):
-            yield invalid("spec.scope", spec.get("scope"), IMMUTABLE)
-        if names.get("kind") != old_names.get("kind"):
-            yield invalid("spec.names.kind", names.get("kind"), IMMUTABLE)
-    if spec.get("group") != was.get("group"):
-        yield invalid("spec.group", spec.get("group"), IMMUTABLE)
-    if names.get("plural") != old_names.get("plural"):
-        yield invalid("spec.names.plural", names.get("plural"), IMMUTABLE)
 
 
 # --- what a sound definition gives ---------------------------------------------------------------------------------

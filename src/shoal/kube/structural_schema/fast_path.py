@@ -34,18 +34,17 @@ def fits(schema: Schema, obj: Any, old: Any) -> bool:
         ):
             continue
         if not below.custom:
-            if "restricts" in below.rules and not _is_named_as_before(child, before_value.get(name)):
+            before = before_value.get(name)
+            # A definition may only restrict names, and these were validated when the object was created.
+            if "restricts" in below.rules and not (
+                isinstance(child, dict)
+                and isinstance(before, dict)
+                and all(child.get(part) == before.get(part) for part in ("name", "generateName"))
+            ):
                 return False
         elif not (fast_validation.schema_validator(below).accepts(child) or _fits(below, child)):
             return False
     return True
-
-
-def _is_named_as_before(metadata: Any, before: Any) -> bool:
-    """A definition may only restrict names, and these were validated when the object was created."""
-    if not isinstance(metadata, dict) or not isinstance(before, dict):
-        return False
-    return all(metadata.get(part) == before.get(part) for part in ("name", "generateName"))
 
 
 def _fits(schema: Schema, value: Any) -> bool:

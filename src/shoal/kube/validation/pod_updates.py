@@ -111,17 +111,11 @@ def _node_affinity(new: Obj, old: Obj) -> Iterator[Cause]:
         yield invalid(path, listed, "no additions/deletions to non-empty NodeSelectorTerms list are allowed")
         return
     for i, (term, old_value) in enumerate(zip(new_terms, old_terms, strict=False)):
-        if not _only_adds_requirements(term, old_value):
+        pairs = [(term.get(field) or [], old_value.get(field) or []) for field in ("matchExpressions", "matchFields")]
+        # An empty term matches no node, so a requirement added to it would widen the selector.
+        was_empty = not any(kept for _, kept in pairs)
+        if any(now if was_empty else now[: len(kept)] != kept for now, kept in pairs):
             yield invalid(f"{path}[{i}]", shown_term(term), "only additions are allowed (no mutations or deletions)")
-
-
-def _only_adds_requirements(term: Obj, old_value: Obj) -> bool:
-    fields = ("matchExpressions", "matchFields")
-    if not any(old_value.get(field) for field in fields):
-        return not any(term.get(field) for field in fields)
-    return all(
-        (term.get(field) or [])[: len(old_value.get(field) or ())] == (old_value.get(field) or []) for field in fields
-    )
 
 
 def same(one: Any, other: Any) -> bool:
