@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from shoal.apiserver import paths
-from shoal.kube.defaults.pods import pull_policy
+from shoal.kube.defaults.pod_defaults import pull_policy
 from shoal.kube.schema import Schema
 from shoal.kube.structural_schema import fast_path
 

@@ -14,7 +14,7 @@ from shoal.kube.schema import _is_clean
 from shoal.kube.schemas import schema_of
 from shoal.kube.structural_schema import validate
 from shoal.kube.structural_schema.fast_path import _fits
-from shoal.kube.structural_schema.parse import schema_below
+from shoal.kube.structural_schema.schema_parser import schema_below
 
 NOW = "2026-02-28T23:59:59Z"
 POD = {

@@ -20,8 +20,8 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from shoal.kube import fast_validation
-from shoal.kube.formats import base64_problem, micro_time_problem, quantity_problem, time_problem
 from shoal.kube.objects import Obj
+from shoal.kube.wire_formats import base64_problem, micro_time_problem, quantity_problem, time_problem
 
 _NONE: Mapping[str, Any] = MappingProxyType({})
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from shoal.kube import fast_validation
 from shoal.kube.schema import Schema
-from shoal.kube.structural_schema.formats import reads_as
+from shoal.kube.structural_schema.string_formats import reads_as
 
 _RANGES = {"int32": range(-(2**31), 2**31)}
 _INT64 = range(-(2**63), 2**63)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from shoal.kube.errors import Cause
 from shoal.kube.objects import Obj
 from shoal.kube.validation.errors import invalid, required
-from shoal.kube.validation.formats import no_backsteps, optional_choice
+from shoal.kube.validation.value_rules import no_backsteps, optional_choice
 
 HOST_PATH_TYPES = (
     "", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket",

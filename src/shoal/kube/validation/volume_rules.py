@@ -9,9 +9,9 @@ from shoal.kube import names
 from shoal.kube.errors import Cause
 from shoal.kube.objects import Obj
 from shoal.kube.quantity import Quantity
-from shoal.kube.validation import env, storage, volume_sources
+from shoal.kube.validation import env_rules, storage_rules, volume_source_rules
 from shoal.kube.validation.errors import duplicate, entries, forbidden, invalid, required
-from shoal.kube.validation.formats import at_most_one, file_mode, file_path, required_name
+from shoal.kube.validation.value_rules import at_most_one, file_mode, file_path, required_name
 
 # The order in which an API server looks for a source: the first it finds counts, the others are one too many.
 SOURCES = (
@@ -90,11 +90,11 @@ def _downward_file(item: Obj, path: str) -> Iterator[Cause]:
     yield from file_path(item.get("path") or "", f"{path}.path")
     field, resource = item.get("fieldRef"), item.get("resourceFieldRef")
     if field is not None:
-        yield from env.field_reference(field, _FIELD_PATHS, f"{path}.fieldRef")
+        yield from env_rules.field_reference(field, _FIELD_PATHS, f"{path}.fieldRef")
         if resource is not None:
             yield invalid(path, "resource", "fieldRef and resourceFieldRef can not be specified simultaneously")
     elif resource is not None:
-        yield from env.resource_reference(resource, f"{path}.resourceFieldRef", needs_container=True)
+        yield from env_rules.resource_reference(resource, f"{path}.resourceFieldRef", needs_container=True)
     else:
         yield required(path, "one of fieldRef and resourceFieldRef is required")
     yield from file_mode(item.get("mode"), f"{path}.mode")
@@ -110,7 +110,7 @@ def ephemeral(source: Obj, path: str) -> Iterator[Cause]:
     if template is None:
         yield required(f"{path}.volumeClaimTemplate")
         return
-    yield from storage.claim_spec(template.get("spec") or {}, f"{path}.volumeClaimTemplate.spec")
+    yield from storage_rules.claim_spec(template.get("spec") or {}, f"{path}.volumeClaimTemplate.spec")
 
 
 def image(source: Obj, path: str) -> Iterator[Cause]:
@@ -171,12 +171,12 @@ def ephemeral_claim_name(volume: Obj, pod_name: str, path: str) -> Iterator[Caus
 
 _RULES: dict[str, Callable[[Obj, str], Iterator[Cause]]] = {
     "emptyDir": empty_dir,
-    "hostPath": volume_sources.host_path,
+    "hostPath": volume_source_rules.host_path,
     "secret": secret,
     "configMap": config_map,
     "downwardAPI": downward_api,
     "persistentVolumeClaim": claim,
-    "nfs": volume_sources.nfs,
+    "nfs": volume_source_rules.nfs,
     "projected": projected,
     "ephemeral": ephemeral,
     "image": image,

@@ -9,10 +9,10 @@ from shoal.kube.errors import Cause
 from shoal.kube.kinds import POD_DISRUPTION_BUDGET, RESOURCE_QUOTA, STORAGE_CLASS
 from shoal.kube.objects import Obj
 from shoal.kube.quantity import Quantity
-from shoal.kube.validation import metadata
+from shoal.kube.validation import metadata_rules
 from shoal.kube.validation.errors import IMMUTABLE, NEGATIVE, forbidden, invalid, required
-from shoal.kube.validation.formats import at_most_all, named, number_or_percent, optional_choice
-from shoal.kube.validation.selectors import label_selector
+from shoal.kube.validation.selector_rules import label_selector
+from shoal.kube.validation.value_rules import at_most_all, named, number_or_percent, optional_choice
 
 _BINDING = ("Immediate", "WaitForFirstConsumer")
 _RECLAIM = ("Delete", "Retain")
@@ -23,12 +23,12 @@ _UNHEALTHY = ("AlwaysAllow", "IfHealthyBudget")
 
 
 def quota_on_create(obj: Obj) -> Iterator[Cause]:
-    yield from metadata.on_create(RESOURCE_QUOTA, obj)
+    yield from metadata_rules.on_create(RESOURCE_QUOTA, obj)
     yield from _limits((obj.get("spec") or {}).get("hard"), "spec.hard")
 
 
 def quota_on_update(new: Obj, old: Obj) -> Iterator[Cause]:
-    yield from metadata.on_update(RESOURCE_QUOTA, new, old)
+    yield from metadata_rules.on_update(RESOURCE_QUOTA, new, old)
     spec, before = new.get("spec") or {}, old.get("spec") or {}
     yield from _limits(spec.get("hard"), "spec.hard")
     for field in ("scopes", "scopeSelector"):
@@ -37,7 +37,7 @@ def quota_on_update(new: Obj, old: Obj) -> Iterator[Cause]:
 
 
 def quota_on_status(new: Obj, old: Obj) -> Iterator[Cause]:
-    yield from metadata.on_update(RESOURCE_QUOTA, new, old)
+    yield from metadata_rules.on_update(RESOURCE_QUOTA, new, old)
     for field in ("hard", "used"):
         yield from _limits((new.get("status") or {}).get(field), f"status.{field}")
 
@@ -54,12 +54,12 @@ def _limits(found: Obj | None, path: str) -> Iterator[Cause]:
 
 
 def budget_on_create(obj: Obj) -> Iterator[Cause]:
-    yield from metadata.on_create(POD_DISRUPTION_BUDGET, obj)
+    yield from metadata_rules.on_create(POD_DISRUPTION_BUDGET, obj)
     yield from _budget(obj.get("spec") or {})
 
 
 def budget_on_update(new: Obj, old: Obj) -> Iterator[Cause]:
-    yield from metadata.on_update(POD_DISRUPTION_BUDGET, new, old)
+    yield from metadata_rules.on_update(POD_DISRUPTION_BUDGET, new, old)
     yield from _budget(new.get("spec") or {})
 
 
@@ -80,12 +80,12 @@ def _budget(spec: Obj) -> Iterator[Cause]:
 
 
 def storage_class_on_create(obj: Obj) -> Iterator[Cause]:
-    yield from metadata.on_create(STORAGE_CLASS, obj)
+    yield from metadata_rules.on_create(STORAGE_CLASS, obj)
     yield from _storage_class(obj)
 
 
 def storage_class_on_update(new: Obj, old: Obj) -> Iterator[Cause]:
-    yield from metadata.on_update(STORAGE_CLASS, new, old)
+    yield from metadata_rules.on_update(STORAGE_CLASS, new, old)
     yield from _storage_class(new)
     if (new.get("parameters") or {}) != (old.get("parameters") or {}):
         yield forbidden("parameters", "updates to parameters are forbidden.")

@@ -1,6 +1,6 @@
 """Reads the openAPIV3Schema of a definition into a `Schema`.
 
-The keywords every walk needs become attributes; the others stay in `Schema.rules` for `validate`, with nested
+The keywords every walk needs become attributes; the others stay in `Schema.rules` for `schema_validation`, with nested
 schemas (allOf, anyOf, oneOf, not) read too. `rules["types"]` are the JSON types as declared, since a schema
 nested in a condition has none and must not be given one. The root, and every embedded resource, has apiVersion, kind
 and metadata without having to declare them.

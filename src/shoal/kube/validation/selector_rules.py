@@ -8,7 +8,7 @@ from shoal.kube import names
 from shoal.kube.errors import Cause
 from shoal.kube.objects import Obj
 from shoal.kube.validation.errors import entries, forbidden, invalid, required
-from shoal.kube.validation.formats import labels, named
+from shoal.kube.validation.value_rules import labels, named
 
 _VALUES_NEEDED = "must be specified when `operator` is 'In' or 'NotIn'"
 _VALUES_REFUSED = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"

@@ -9,7 +9,7 @@ from shoal.kube.errors import Cause
 from shoal.kube.kinds import Kind
 from shoal.kube.objects import Obj
 from shoal.kube.validation.errors import IMMUTABLE, NEGATIVE, entries, forbidden, invalid, required, too_long
-from shoal.kube.validation.formats import labels, named
+from shoal.kube.validation.value_rules import labels, named
 
 ANNOTATION_BYTES = 256 * 1024
 _ORPHAN, _FOREGROUND = "orphan", "foregroundDeletion"

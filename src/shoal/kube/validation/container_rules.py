@@ -12,7 +12,7 @@ from typing import Any
 from shoal.kube import names
 from shoal.kube.errors import Cause
 from shoal.kube.objects import Obj
-from shoal.kube.validation import env, probes, resources, security
+from shoal.kube.validation import env_rules, probe_rules, resource_rules, security_rules
 from shoal.kube.validation.errors import (
     duplicate,
     entries,
@@ -23,7 +23,7 @@ from shoal.kube.validation.errors import (
     required,
     too_many,
 )
-from shoal.kube.validation.formats import PROTOCOLS, choice, descending_path, named, number_between, required_name
+from shoal.kube.validation.value_rules import PROTOCOLS, choice, descending_path, named, number_between, required_name
 
 _PULL_POLICIES = ("Always", "IfNotPresent", "Never")
 _MESSAGE_POLICIES = ("File", "FallbackToLogsOnError")
@@ -112,9 +112,9 @@ def _common(container: Obj, spec: Obj, volumes: dict[str, Obj], claims: frozense
     if container.get("ports"):
         yield from _ports(entries(container["ports"]), f"{path}.ports")
     if container.get("env"):
-        yield from env.variables(entries(container["env"]), f"{path}.env")
+        yield from env_rules.variables(entries(container["env"]), f"{path}.env")
     if container.get("envFrom"):
-        yield from env.bulk(entries(container["envFrom"]), f"{path}.envFrom")
+        yield from env_rules.bulk(entries(container["envFrom"]), f"{path}.envFrom")
     if container.get("volumeMounts"):
         yield from _mounts(container, volumes, f"{path}.volumeMounts")
     if container.get("volumeDevices"):
@@ -122,18 +122,18 @@ def _common(container: Obj, spec: Obj, volumes: dict[str, Obj], claims: frozense
     if container.get("imagePullPolicy") not in _PULL_POLICIES:
         yield from choice(container.get("imagePullPolicy"), _PULL_POLICIES, f"{path}.imagePullPolicy")
     if container.get("resources"):
-        yield from resources.requirements(container["resources"], f"{path}.resources", claims)
+        yield from resource_rules.requirements(container["resources"], f"{path}.resources", claims)
     if container.get("resizePolicy"):
         yield from _resize(entries(container["resizePolicy"]), spec.get("restartPolicy"), f"{path}.resizePolicy")
     if container.get("securityContext"):
-        yield from security.container_context(container["securityContext"], f"{path}.securityContext")
+        yield from security_rules.container_context(container["securityContext"], f"{path}.securityContext")
 
 
 def _running(container: Obj, spec: Obj, path: str) -> Iterator[Cause]:
     """What only a container that keeps running may have."""
     if container.get("lifecycle") is not None:
-        yield from probes.lifecycle(container["lifecycle"], spec, f"{path}.lifecycle")
-    yield from probes.probes(container, path)
+        yield from probe_rules.lifecycle(container["lifecycle"], spec, f"{path}.lifecycle")
+    yield from probe_rules.probes(container, path)
 
 
 def _ports(ports: list[Obj], path: str) -> Iterator[Cause]:

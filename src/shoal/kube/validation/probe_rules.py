@@ -8,7 +8,7 @@ from shoal.kube import names
 from shoal.kube.errors import Cause
 from shoal.kube.objects import Obj
 from shoal.kube.validation.errors import NEGATIVE, forbidden, invalid, not_supported, required
-from shoal.kube.validation.formats import at_most_one, port
+from shoal.kube.validation.value_rules import at_most_one, port
 
 _PROBE_HANDLERS = ("exec", "httpGet", "tcpSocket", "grpc")
 _HOOK_HANDLERS = ("exec", "httpGet", "tcpSocket", "sleep")

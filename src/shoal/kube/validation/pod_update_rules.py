@@ -14,10 +14,10 @@ from shoal.kube import names
 from shoal.kube.errors import Cause
 from shoal.kube.kinds import POD
 from shoal.kube.objects import Obj
-from shoal.kube.validation import metadata, placement, pods
+from shoal.kube.validation import metadata_rules, pod_rules, scheduling_rules
 from shoal.kube.validation.errors import IMMUTABLE, entries, forbidden, invalid, not_supported, required
-from shoal.kube.validation.formats import address, named, parsed_address
-from shoal.kube.validation.selectors import shown_term
+from shoal.kube.validation.selector_rules import shown_term
+from shoal.kube.validation.value_rules import address, named, parsed_address
 
 _MAY_CHANGE = (
     "`spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,"
@@ -30,12 +30,12 @@ _REQUIRED_AFFINITY = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 def on_update(new: Obj, old: Obj) -> Iterator[Cause]:
-    yield from metadata.on_update(POD, new, old)
-    yield from pods.known_annotations(new)
+    yield from metadata_rules.on_update(POD, new, old)
+    yield from pod_rules.known_annotations(new)
     spec, before = new.get("spec") or {}, old.get("spec") or {}
     if spec == before:
         return
-    yield from pods.spec_rules(spec, (new.get("metadata") or {}).get("name") or "")
+    yield from pod_rules.spec_rules(spec, (new.get("metadata") or {}).get("name") or "")
     for field in ("containers", "initContainers"):
         if len(spec.get(field) or ()) != len(before.get(field) or ()):
             yield forbidden(f"spec.{field}", "pod updates may not add or remove containers")
@@ -50,7 +50,7 @@ def on_update(new: Obj, old: Obj) -> Iterator[Cause]:
         detail = "existing toleration can not be modified except its tolerationSeconds"
         yield forbidden("spec.tolerations", detail)
     else:
-        yield from placement.tolerations(tolerations, "spec.tolerations")
+        yield from scheduling_rules.tolerations(tolerations, "spec.tolerations")
     gates = {gate.get("name") for gate in entries(before.get("schedulingGates"))}
     for i, gate in enumerate(entries(spec.get("schedulingGates"))):
         if gate.get("name") not in gates:
@@ -133,7 +133,7 @@ def _compact(value: Any) -> Any:
 
 
 def on_status(new: Obj, old: Obj) -> Iterator[Cause]:
-    yield from metadata.on_update(POD, new, old)
+    yield from metadata_rules.on_update(POD, new, old)
     status, before = new.get("status") or {}, old.get("status") or {}
     for i, condition in enumerate(entries(status.get("conditions"))):
         if condition.get("type") not in _SYSTEM_CONDITIONS:

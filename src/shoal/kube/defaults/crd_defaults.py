@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shoal.kube.defaults.helpers import below, each, fill, fill_missing
+from shoal.kube.defaults.field_access import below, each, fill, fill_missing
 from shoal.kube.objects import Obj
 
 _WEBHOOK_PORT = 443

@@ -13,7 +13,14 @@ from shoal.kube import names
 from shoal.kube.errors import Cause
 from shoal.kube.kinds import POD
 from shoal.kube.objects import Obj
-from shoal.kube.validation import containers, metadata, placement, resources, security, volumes
+from shoal.kube.validation import (
+    container_rules,
+    metadata_rules,
+    resource_rules,
+    scheduling_rules,
+    security_rules,
+    volume_rules,
+)
 from shoal.kube.validation.errors import (
     duplicate,
     entries,
@@ -23,7 +30,7 @@ from shoal.kube.validation.errors import (
     required,
     too_long,
 )
-from shoal.kube.validation.formats import address, choice, labels, named, number_between, optional_choice
+from shoal.kube.validation.value_rules import address, choice, labels, named, number_between, optional_choice
 
 _RESTART_POLICIES = ("Always", "OnFailure", "Never")
 _DNS_POLICIES = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
@@ -37,7 +44,7 @@ _LARGEST_SECONDS = 2**31 - 1
 
 
 def on_create(pod: Obj) -> Iterator[Cause]:
-    yield from metadata.on_create(POD, pod)
+    yield from metadata_rules.on_create(POD, pod)
     yield from known_annotations(pod)
     spec = pod.get("spec") or {}
     yield from spec_rules(spec, (pod.get("metadata") or {}).get("name") or "")
@@ -65,17 +72,17 @@ def spec_rules(spec: Obj, pod_name: str) -> Iterator[Cause]:
         yield required("spec.terminationGracePeriodSeconds")
     sound: dict[str, Obj] = {}
     if spec.get("volumes"):
-        yield from volumes.pod_volumes(entries(spec["volumes"]), "spec.volumes", sound)
+        yield from volume_rules.pod_volumes(entries(spec["volumes"]), "spec.volumes", sound)
         yield from _ephemeral_claims(sound, spec, pod_name)
     claims: frozenset[str] = frozenset()
     if spec.get("resourceClaims"):
         claims = frozenset(claim["name"] for claim in entries(spec["resourceClaims"]) if claim.get("name"))
         yield from _resource_claims(entries(spec["resourceClaims"]), "spec.resourceClaims")
-    yield from containers.regular(spec, sound, claims)
+    yield from container_rules.regular(spec, sound, claims)
     if spec.get("initContainers"):
-        yield from containers.initial(spec, sound, claims)
+        yield from container_rules.initial(spec, sound, claims)
     if spec.get("resources"):
-        yield from resources.pod_requirements(spec)
+        yield from resource_rules.pod_requirements(spec)
     if spec.get("hostNetwork"):
         for i, container in enumerate(entries(spec.get("containers"))):
             for j, port in enumerate(entries(container.get("ports"))):
@@ -90,26 +97,26 @@ def spec_rules(spec: Obj, pod_name: str) -> Iterator[Cause]:
     if spec.get("nodeSelector"):
         yield from labels(spec["nodeSelector"], "spec.nodeSelector")
     if spec.get("securityContext"):
-        yield from security.pod_context(spec, "spec.securityContext")
-    yield from security.shared_processes(spec, "spec.securityContext")
+        yield from security_rules.pod_context(spec, "spec.securityContext")
+    yield from security_rules.shared_processes(spec, "spec.securityContext")
     yield from _placement(spec)
     yield from _names(spec)
-    yield from containers.file_keys(spec)
-    yield from containers.images(spec)
+    yield from container_rules.file_keys(spec)
+    yield from container_rules.images(spec)
 
 
 def _placement(spec: Obj) -> Iterator[Cause]:
     if spec.get("affinity"):
-        yield from placement.affinity(spec["affinity"], "spec.affinity")
+        yield from scheduling_rules.affinity(spec["affinity"], "spec.affinity")
     if spec.get("dnsConfig") is not None or spec.get("dnsPolicy") == "None":
         yield from _dns(spec.get("dnsConfig"), spec.get("dnsPolicy"), "spec.dnsConfig")
     if spec.get("readinessGates"):
-        yield from placement.readiness_gates(entries(spec["readinessGates"]), "spec.readinessGates")
+        yield from scheduling_rules.readiness_gates(entries(spec["readinessGates"]), "spec.readinessGates")
     if spec.get("schedulingGates"):
-        yield from placement.scheduling_gates(entries(spec["schedulingGates"]), "spec.schedulingGates")
+        yield from scheduling_rules.scheduling_gates(entries(spec["schedulingGates"]), "spec.schedulingGates")
     if spec.get("topologySpreadConstraints"):
         found = entries(spec["topologySpreadConstraints"])
-        yield from placement.spread(found, "spec.topologySpreadConstraints")
+        yield from scheduling_rules.spread(found, "spec.topologySpreadConstraints")
     if spec.get("hostUsers") is False:
         for field, shown in (("hostNetwork", "hostNetwork"), ("hostPID", "HostPID"), ("hostIPC", "HostIPC")):
             if spec.get(field):
@@ -133,7 +140,7 @@ def _names(spec: Obj) -> Iterator[Cause]:
         if spec.get(field):
             yield from named(names.dns_label, spec[field], f"spec.{field}")
     if spec.get("tolerations"):
-        yield from placement.tolerations(entries(spec["tolerations"]), "spec.tolerations")
+        yield from scheduling_rules.tolerations(entries(spec["tolerations"]), "spec.tolerations")
     for i, alias in enumerate(entries(spec.get("hostAliases"))):
         yield from address(alias.get("ip") or "", f"spec.hostAliases[{i}].ip")
         for j, hostname in enumerate(alias.get("hostnames") or ()):
@@ -143,7 +150,7 @@ def _names(spec: Obj) -> Iterator[Cause]:
             yield from named(names.dns_subdomain, spec[field], f"spec.{field}")
     yield from optional_choice(spec.get("preemptionPolicy"), _PREEMPTION, "spec.preemptionPolicy")
     if spec.get("overhead"):
-        yield from resources.requirements({"limits": spec["overhead"]}, "spec.overhead")
+        yield from resource_rules.requirements({"limits": spec["overhead"]}, "spec.overhead")
     if spec.get("os") is not None:
         system = spec["os"].get("name")
         if not system:
@@ -186,7 +193,7 @@ def _ephemeral_claims(sound: dict[str, Obj], spec: Obj, pod_name: str) -> Iterat
     made = {f"{pod_name}-{name}" for name, volume in sound.items() if volume.get("ephemeral") is not None}
     for i, volume in enumerate(entries(spec["volumes"])):
         if volume.get("ephemeral") is not None and volume.get("name"):
-            yield from volumes.ephemeral_claim_name(volume, pod_name, f"spec.volumes[{i}]")
+            yield from volume_rules.ephemeral_claim_name(volume, pod_name, f"spec.volumes[{i}]")
         claim = (volume.get("persistentVolumeClaim") or {}).get("claimName")
         if claim in made:
             detail = "must not reference a PVC that gets created for an ephemeral volume"

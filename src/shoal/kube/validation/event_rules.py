@@ -9,9 +9,9 @@ from shoal.kube import names
 from shoal.kube.errors import Cause
 from shoal.kube.kinds import EVENT, EVENT_V1
 from shoal.kube.objects import Obj
-from shoal.kube.validation import metadata
+from shoal.kube.validation import metadata_rules
 from shoal.kube.validation.errors import IMMUTABLE, invalid, required
-from shoal.kube.validation.formats import named
+from shoal.kube.validation.value_rules import named
 
 _ELSEWHERE = "does not match event.namespace"
 # What the two forms call the same thing: the old name of each field in the messages, and where the new form keeps it.
@@ -28,18 +28,18 @@ _FIXED = (
 
 def on_create(obj: Obj) -> Iterator[Cause]:
     yield from _common(obj, new_form=False)
-    yield from metadata.on_create(EVENT, obj)
+    yield from metadata_rules.on_create(EVENT, obj)
 
 
 def on_update(new: Obj, old: Obj) -> Iterator[Cause]:
     """The old form may be rewritten at will: that is how repeated events are counted."""
     yield from _common(new, new_form=False)
-    yield from metadata.on_update(EVENT, new, old)
+    yield from metadata_rules.on_update(EVENT, new, old)
 
 
 def v1_on_create(obj: Obj) -> Iterator[Cause]:
     yield from _common(obj, new_form=True)
-    yield from metadata.on_create(EVENT_V1, obj)
+    yield from metadata_rules.on_create(EVENT_V1, obj)
     yield from _series(obj.get("series"))
     if not obj.get("eventTime"):
         yield required("eventTime")
@@ -52,7 +52,7 @@ def v1_on_create(obj: Obj) -> Iterator[Cause]:
 
 def v1_on_update(new: Obj, old: Obj) -> Iterator[Cause]:
     yield from _common(new, new_form=True)
-    yield from metadata.on_update(EVENT_V1, new, old)
+    yield from metadata_rules.on_update(EVENT_V1, new, old)
     if new.get("series") != old.get("series"):
         yield from _series(new.get("series"))
     for field in _FIXED:

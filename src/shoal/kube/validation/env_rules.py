@@ -10,7 +10,7 @@ from shoal.kube.errors import Cause
 from shoal.kube.objects import Obj
 from shoal.kube.quantity import Quantity
 from shoal.kube.validation.errors import invalid, not_supported, required
-from shoal.kube.validation.formats import named, no_backsteps, required_name
+from shoal.kube.validation.value_rules import named, no_backsteps, required_name
 
 FIELD_PATHS = (
     "metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName", "spec.serviceAccountName",

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from shoal.kube.errors import Cause
 from shoal.kube.objects import Obj
 from shoal.kube.validation.errors import invalid, not_supported, required
-from shoal.kube.validation.formats import descending_path, number_between, optional_choice
+from shoal.kube.validation.value_rules import descending_path, number_between, optional_choice
 
 _LARGEST_ID = 2**31 - 1
 _SECCOMP = ("Localhost", "RuntimeDefault", "Unconfined")

@@ -12,9 +12,9 @@ from shoal.kube import names
 from shoal.kube.errors import Cause
 from shoal.kube.kinds import CONFIG_MAP, SECRET
 from shoal.kube.objects import Obj
-from shoal.kube.validation import metadata
+from shoal.kube.validation import metadata_rules
 from shoal.kube.validation.errors import IMMUTABLE, forbidden, invalid, required, too_long
-from shoal.kube.validation.formats import named
+from shoal.kube.validation.value_rules import named
 
 LIMIT_BYTES = 1024 * 1024
 _FROZEN = "field is immutable when `immutable` is set"
@@ -30,23 +30,23 @@ _REGISTRY_TYPES = ("kubernetes.io/dockercfg", "kubernetes.io/dockerconfigjson")
 
 
 def config_map_on_create(obj: Obj) -> Iterator[Cause]:
-    yield from metadata.on_create(CONFIG_MAP, obj)
+    yield from metadata_rules.on_create(CONFIG_MAP, obj)
     yield from _config_map(obj)
 
 
 def config_map_on_update(new: Obj, old: Obj) -> Iterator[Cause]:
-    yield from metadata.on_update(CONFIG_MAP, new, old)
+    yield from metadata_rules.on_update(CONFIG_MAP, new, old)
     yield from _frozen(new, old, ("data", "binaryData"))
     yield from _config_map(new)
 
 
 def secret_on_create(obj: Obj) -> Iterator[Cause]:
-    yield from metadata.on_create(SECRET, obj)
+    yield from metadata_rules.on_create(SECRET, obj)
     yield from _secret(obj)
 
 
 def secret_on_update(new: Obj, old: Obj) -> Iterator[Cause]:
-    yield from metadata.on_update(SECRET, new, old)
+    yield from metadata_rules.on_update(SECRET, new, old)
     if (new.get("type") or "") != (old.get("type") or ""):
         yield invalid("type", new.get("type") or "", IMMUTABLE)
     yield from _frozen(new, old, ("data",))

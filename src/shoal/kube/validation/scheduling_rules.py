@@ -8,8 +8,8 @@ from shoal.kube import names
 from shoal.kube.errors import Cause
 from shoal.kube.objects import Obj
 from shoal.kube.validation.errors import NOT_POSITIVE, duplicate, entries, invalid, not_supported, required
-from shoal.kube.validation.formats import choice, named, optional_choice
-from shoal.kube.validation.selectors import label_selector, node_selector, node_selector_term
+from shoal.kube.validation.selector_rules import label_selector, node_selector, node_selector_term
+from shoal.kube.validation.value_rules import choice, named, optional_choice
 
 TAINT_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from ipaddress import AddressValueError, IPv4Address, IPv6Address, ip_interface
 from urllib.parse import urlsplit
 
-from shoal.kube.formats import base64_problem, time_problem
 from shoal.kube.names import dns_label, dns_subdomain
+from shoal.kube.wire_formats import base64_problem, time_problem
 
 _HEX = "[0-9a-fA-F]"
 _UUID = rf"{_HEX}{{8}}-?{_HEX}{{4}}-?%s-?%s-?{_HEX}{{12}}"

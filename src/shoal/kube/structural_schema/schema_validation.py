@@ -18,8 +18,8 @@ import msgspec
 from shoal.kube.errors import Cause, bounded
 from shoal.kube.schema import Schema
 from shoal.kube.structural_schema.fast_path import fits
-from shoal.kube.structural_schema.formats import reads_as
 from shoal.kube.structural_schema.re2 import BadPattern, compiled
+from shoal.kube.structural_schema.string_formats import reads_as
 from shoal.kube.validation.errors import (
     duplicate,
     invalid,

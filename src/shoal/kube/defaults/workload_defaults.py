@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from shoal.kube.defaults.helpers import below, fill, fill_missing
-from shoal.kube.defaults.pods import apply_to_template
+from shoal.kube.defaults.field_access import below, fill, fill_missing
+from shoal.kube.defaults.pod_defaults import apply_to_template
 from shoal.kube.objects import Obj
 
 _BACKOFF = 6

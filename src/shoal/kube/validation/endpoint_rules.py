@@ -12,9 +12,9 @@ from shoal.kube import names
 from shoal.kube.errors import Cause
 from shoal.kube.kinds import ENDPOINT_SLICE, ENDPOINTS
 from shoal.kube.objects import Obj
-from shoal.kube.validation import metadata
+from shoal.kube.validation import metadata_rules
 from shoal.kube.validation.errors import IMMUTABLE, duplicate, entries, invalid, required, too_many
-from shoal.kube.validation.formats import (
+from shoal.kube.validation.value_rules import (
     PROTOCOLS,
     address,
     choice,
@@ -30,12 +30,12 @@ _MOST_ENDPOINTS, _MOST_ADDRESSES, _MOST_PORTS, _MOST_HINTS = 1000, 100, 20000, 8
 
 
 def endpoints_on_create(obj: Obj, *, allow_loopback: bool) -> Iterator[Cause]:
-    yield from metadata.on_create(ENDPOINTS, obj)
+    yield from metadata_rules.on_create(ENDPOINTS, obj)
     yield from _subsets(entries(obj.get("subsets")), allow_loopback)
 
 
 def endpoints_on_update(new: Obj, old: Obj, *, allow_loopback: bool) -> Iterator[Cause]:
-    yield from metadata.on_update(ENDPOINTS, new, old)
+    yield from metadata_rules.on_update(ENDPOINTS, new, old)
     if new.get("subsets") != old.get("subsets"):
         yield from _subsets(entries(new.get("subsets")), allow_loopback)
 
@@ -67,14 +67,14 @@ def _subsets(subsets: list[Obj], allow_loopback: bool) -> Iterator[Cause]:
 
 
 def slice_on_create(obj: Obj, *, allow_loopback: bool) -> Iterator[Cause]:
-    yield from metadata.on_create(ENDPOINT_SLICE, obj)
+    yield from metadata_rules.on_create(ENDPOINT_SLICE, obj)
     yield from choice(obj.get("addressType"), _ADDRESS_TYPES, "addressType")
     yield from _slice_ports(entries(obj.get("ports")))
     yield from _endpoints(obj, allow_loopback)
 
 
 def slice_on_update(new: Obj, old: Obj, *, allow_loopback: bool) -> Iterator[Cause]:
-    yield from metadata.on_update(ENDPOINT_SLICE, new, old)
+    yield from metadata_rules.on_update(ENDPOINT_SLICE, new, old)
     yield from choice(new.get("addressType"), _ADDRESS_TYPES, "addressType")
     yield from _slice_ports(entries(new.get("ports")))
     if new.get("endpoints") != old.get("endpoints"):

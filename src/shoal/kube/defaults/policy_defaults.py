@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shoal.kube.defaults.helpers import amounts, below, fill_missing
+from shoal.kube.defaults.field_access import amounts, below, fill_missing
 from shoal.kube.objects import Obj
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 
-from shoal.kube.defaults.helpers import amounts, below, fill, fill_missing
+from shoal.kube.defaults.field_access import amounts, below, fill, fill_missing
 from shoal.kube.objects import Obj
 
 NAME_LABEL = "kubernetes.io/metadata.name"

@@ -8,9 +8,9 @@ from shoal.kube import names
 from shoal.kube.errors import Cause
 from shoal.kube.kinds import LEASE, NAMESPACE, NODE, PRIORITY_CLASS
 from shoal.kube.objects import Obj
-from shoal.kube.validation import metadata, placement, resources
+from shoal.kube.validation import metadata_rules, resource_rules, scheduling_rules
 from shoal.kube.validation.errors import IMMUTABLE, duplicate, entries, forbidden, invalid
-from shoal.kube.validation.formats import named, network, optional_choice
+from shoal.kube.validation.value_rules import named, network, optional_choice
 
 HIGHEST_USER_PRIORITY = 1_000_000_000
 SYSTEM_PRIORITIES = {"system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}
@@ -18,22 +18,22 @@ _PREEMPTION = ("PreemptLowerPriority", "Never")
 
 
 def namespace_on_create(obj: Obj) -> Iterator[Cause]:
-    yield from metadata.on_create(NAMESPACE, obj)
+    yield from metadata_rules.on_create(NAMESPACE, obj)
     yield from _namespace_finalizers(obj, indexed=False)
 
 
 def namespace_on_update(new: Obj, old: Obj) -> Iterator[Cause]:
-    yield from metadata.on_update(NAMESPACE, new, old)
+    yield from metadata_rules.on_update(NAMESPACE, new, old)
     yield from _namespace_finalizers(new, indexed=False)
 
 
 def namespace_on_finalize(new: Obj, old: Obj) -> Iterator[Cause]:
-    yield from metadata.on_update(NAMESPACE, new, old)
+    yield from metadata_rules.on_update(NAMESPACE, new, old)
     yield from _namespace_finalizers(new, indexed=True)
 
 
 def namespace_on_status(new: Obj, old: Obj) -> Iterator[Cause]:
-    yield from metadata.on_update(NAMESPACE, new, old)
+    yield from metadata_rules.on_update(NAMESPACE, new, old)
     phase = (new.get("status") or {}).get("phase") or ""
     going = bool((new.get("metadata") or {}).get("deletionTimestamp"))
     expected = "Terminating" if going else "Active"
@@ -46,11 +46,11 @@ def _namespace_finalizers(obj: Obj, *, indexed: bool) -> Iterator[Cause]:
     for i, finalizer in enumerate((obj.get("spec") or {}).get("finalizers") or ()):
         path = f"spec.finalizers[{i}]" if indexed else "spec.finalizers"
         yield from named(names.qualified_name, finalizer or "", path)
-        yield from metadata.standard_finalizer(finalizer or "", path)
+        yield from metadata_rules.standard_finalizer(finalizer or "", path)
 
 
 def node_on_create(obj: Obj) -> Iterator[Cause]:
-    yield from metadata.on_create(NODE, obj)
+    yield from metadata_rules.on_create(NODE, obj)
     yield from _node(obj)
     ranges = (obj.get("spec") or {}).get("podCIDRs") or []
     for i, text in enumerate(ranges):
@@ -61,7 +61,7 @@ def node_on_create(obj: Obj) -> Iterator[Cause]:
 
 def node_on_update(new: Obj, old: Obj) -> Iterator[Cause]:
     """Also for the status: a node's agent writes both."""
-    yield from metadata.on_update(NODE, new, old)
+    yield from metadata_rules.on_update(NODE, new, old)
     yield from _node(new)
     seen: list[Obj] = []
     for i, entry in enumerate(entries((new.get("status") or {}).get("addresses"))):
@@ -80,14 +80,14 @@ def _node(obj: Obj) -> Iterator[Cause]:
     taints = (obj.get("spec") or {}).get("taints")
     if taints:
         # An API server reads spec.taints and reports metadata.taints; users search for the message it sends.
-        yield from placement.taints(entries(taints), "metadata.taints")
+        yield from scheduling_rules.taints(entries(taints), "metadata.taints")
     status = obj.get("status") or {}
-    yield from resources.amounts(status.get("capacity"), "status.capacity")
-    yield from resources.amounts(status.get("allocatable"), "status.allocatable")
+    yield from resource_rules.amounts(status.get("capacity"), "status.capacity")
+    yield from resource_rules.amounts(status.get("allocatable"), "status.allocatable")
 
 
 def priority_class_on_create(obj: Obj) -> Iterator[Cause]:
-    yield from metadata.on_create(PRIORITY_CLASS, obj)
+    yield from metadata_rules.on_create(PRIORITY_CLASS, obj)
     name, value = (obj.get("metadata") or {}).get("name") or "", obj.get("value") or 0
     if name.startswith("system-"):
         problem = ""
@@ -108,7 +108,7 @@ def priority_class_on_create(obj: Obj) -> Iterator[Cause]:
 
 
 def priority_class_on_update(new: Obj, old: Obj) -> Iterator[Cause]:
-    yield from metadata.on_update(PRIORITY_CLASS, new, old)
+    yield from metadata_rules.on_update(PRIORITY_CLASS, new, old)
     if (new.get("value") or 0) != (old.get("value") or 0):
         yield forbidden("value", "may not be changed in an update.")
     if new.get("preemptionPolicy") != old.get("preemptionPolicy"):
@@ -116,12 +116,12 @@ def priority_class_on_update(new: Obj, old: Obj) -> Iterator[Cause]:
 
 
 def lease_on_create(obj: Obj) -> Iterator[Cause]:
-    yield from metadata.on_create(LEASE, obj)
+    yield from metadata_rules.on_create(LEASE, obj)
     yield from _lease(obj.get("spec") or {})
 
 
 def lease_on_update(new: Obj, old: Obj) -> Iterator[Cause]:
-    yield from metadata.on_update(LEASE, new, old)
+    yield from metadata_rules.on_update(LEASE, new, old)
     yield from _lease(new.get("spec") or {})
 
 

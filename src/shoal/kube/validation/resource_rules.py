@@ -24,7 +24,7 @@ from shoal.kube.validation.errors import (
     not_supported,
     required,
 )
-from shoal.kube.validation.formats import named
+from shoal.kube.validation.value_rules import named
 
 _CONTAINER = frozenset({"cpu", "memory", "ephemeral-storage"})
 _COUNTED = frozenset({

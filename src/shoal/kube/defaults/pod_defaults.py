@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from shoal.kube.defaults import storage
-from shoal.kube.defaults.helpers import amount, amounts, below, each, fill, fill_missing
+from shoal.kube.defaults import storage_defaults
+from shoal.kube.defaults.field_access import amount, amounts, below, each, fill, fill_missing
 from shoal.kube.objects import Obj
 from shoal.kube.quantity import ZERO, Quantity
 
@@ -148,7 +148,7 @@ def _volume(volume: Obj) -> None:
     template = (volume.get("ephemeral") or {}).get("volumeClaimTemplate")
     if template is not None:
         below(template, "metadata")
-        storage.claim_spec(below(template, "spec"))
+        storage_defaults.claim_spec(below(template, "spec"))
 
 
 def _files(source: Obj) -> None:

@@ -9,7 +9,7 @@ from shoal.kube.errors import ApiError, Cause
 from shoal.kube.kinds import DEPLOYMENT, JOB, REPLICA_SET
 from shoal.kube.objects import Obj, at_path
 from shoal.kube.selectors import from_label_selector
-from shoal.kube.validation import metadata, pods
+from shoal.kube.validation import metadata_rules, pod_rules
 from shoal.kube.validation.errors import (
     IMMUTABLE,
     NEGATIVE,
@@ -21,9 +21,9 @@ from shoal.kube.validation.errors import (
     too_many,
 )
 from shoal.kube.validation.errors import required as missing
-from shoal.kube.validation.formats import at_most_all, figure, labels, named, number_or_percent
-from shoal.kube.validation.selectors import label_selector
+from shoal.kube.validation.selector_rules import label_selector
 from shoal.kube.validation.success_policy import success_policy
+from shoal.kube.validation.value_rules import at_most_all, figure, labels, named, number_or_percent
 
 _STRATEGIES = ("Recreate", "RollingUpdate")
 _MOST_AT_ONCE = 100_000
@@ -44,12 +44,12 @@ _SELECTOR_MISMATCH = "`selector` does not match template `labels`"
 
 
 def replica_set_on_create(obj: Obj) -> Iterator[Cause]:
-    yield from metadata.on_create(REPLICA_SET, obj)
+    yield from metadata_rules.on_create(REPLICA_SET, obj)
     yield from _replica_set(obj.get("spec") or {})
 
 
 def replica_set_on_update(new: Obj, old: Obj) -> Iterator[Cause]:
-    yield from metadata.on_update(REPLICA_SET, new, old)
+    yield from metadata_rules.on_update(REPLICA_SET, new, old)
     if new.get("spec") == old.get("spec"):
         return
     spec = new.get("spec") or {}
@@ -87,12 +87,12 @@ def _selector_and_template(spec: Obj) -> Iterator[Cause]:
 
 
 def deployment_on_create(obj: Obj) -> Iterator[Cause]:
-    yield from metadata.on_create(DEPLOYMENT, obj)
+    yield from metadata_rules.on_create(DEPLOYMENT, obj)
     yield from _deployment(obj.get("spec") or {})
 
 
 def deployment_on_update(new: Obj, old: Obj) -> Iterator[Cause]:
-    yield from metadata.on_update(DEPLOYMENT, new, old)
+    yield from metadata_rules.on_update(DEPLOYMENT, new, old)
     if new.get("spec") == old.get("spec"):
         return
     spec = new.get("spec") or {}
@@ -132,12 +132,12 @@ def _strategy(strategy: Obj) -> Iterator[Cause]:
 
 
 def job_on_create(obj: Obj) -> Iterator[Cause]:
-    yield from metadata.on_create(JOB, obj)
+    yield from metadata_rules.on_create(JOB, obj)
     yield from _job(obj.get("spec") or {})
 
 
 def job_on_update(new: Obj, old: Obj) -> Iterator[Cause]:
-    yield from metadata.on_update(JOB, new, old)
+    yield from metadata_rules.on_update(JOB, new, old)
     if new.get("spec") == old.get("spec"):
         return
     spec, before = new.get("spec") or {}, old.get("spec") or {}
@@ -285,5 +285,5 @@ def _template(template: Obj) -> Iterator[Cause]:
     """The pod template, with paths below `spec.template`."""
     meta = template.get("metadata") or {}
     yield from labels(meta.get("labels"), "spec.template.labels")
-    for cause in pods.spec_rules(template.get("spec") or {}, ""):
+    for cause in pod_rules.spec_rules(template.get("spec") or {}, ""):
         yield Cause(cause.reason, cause.message, f"spec.template.{cause.field}")

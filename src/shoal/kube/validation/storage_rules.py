@@ -10,7 +10,7 @@ from shoal.kube.errors import Cause
 from shoal.kube.kinds import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM
 from shoal.kube.objects import Obj
 from shoal.kube.quantity import ZERO, Quantity
-from shoal.kube.validation import metadata, volume_sources
+from shoal.kube.validation import metadata_rules, volume_source_rules
 from shoal.kube.validation.errors import (
     IMMUTABLE,
     NOT_POSITIVE,
@@ -20,8 +20,8 @@ from shoal.kube.validation.errors import (
     not_supported,
     required,
 )
-from shoal.kube.validation.formats import at_most_one, named, optional_choice
-from shoal.kube.validation.selectors import label_selector, node_selector, shown_term
+from shoal.kube.validation.selector_rules import label_selector, node_selector, shown_term
+from shoal.kube.validation.value_rules import at_most_one, named, optional_choice
 
 _ACCESS = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
 _MODES = ("Block", "Filesystem")
@@ -32,19 +32,19 @@ _SOURCES = (
     "azureDisk", "scaleIO", "local", "storageos", "csi",
 )  # fmt: skip
 _RULES: dict[str, Callable[[Obj, str], Iterator[Cause]]] = {
-    "hostPath": volume_sources.host_path,
-    "nfs": volume_sources.nfs,
-    "local": volume_sources.local,
+    "hostPath": volume_source_rules.host_path,
+    "nfs": volume_source_rules.nfs,
+    "local": volume_source_rules.local,
 }
 
 
 def volume_on_create(obj: Obj) -> Iterator[Cause]:
-    yield from metadata.on_create(PERSISTENT_VOLUME, obj)
+    yield from metadata_rules.on_create(PERSISTENT_VOLUME, obj)
     yield from _volume(obj.get("spec") or {})
 
 
 def volume_on_update(new: Obj, old: Obj) -> Iterator[Cause]:
-    yield from metadata.on_update(PERSISTENT_VOLUME, new, old)
+    yield from metadata_rules.on_update(PERSISTENT_VOLUME, new, old)
     spec, before = new.get("spec") or {}, old.get("spec") or {}
     yield from _volume(spec)
     if any(spec.get(name) != before.get(name) for name in _SOURCES):
@@ -114,7 +114,7 @@ def _access_modes(spec: Obj, path: str) -> Iterator[Cause]:
 
 
 def claim_on_create(obj: Obj) -> Iterator[Cause]:
-    yield from metadata.on_create(PERSISTENT_VOLUME_CLAIM, obj)
+    yield from metadata_rules.on_create(PERSISTENT_VOLUME_CLAIM, obj)
     yield from claim_spec(obj.get("spec") or {}, "spec")
 
 
@@ -147,7 +147,7 @@ def claim_spec(spec: Obj, path: str) -> Iterator[Cause]:
 
 
 def claim_on_update(new: Obj, old: Obj) -> Iterator[Cause]:
-    yield from metadata.on_update(PERSISTENT_VOLUME_CLAIM, new, old)
+    yield from metadata_rules.on_update(PERSISTENT_VOLUME_CLAIM, new, old)
     spec, before = new.get("spec") or {}, old.get("spec") or {}
     if spec == before:
         return
@@ -188,7 +188,7 @@ def _storage(holder: Obj | None, field: str) -> Quantity:
 
 
 def claim_on_status(new: Obj, old: Obj) -> Iterator[Cause]:
-    yield from metadata.on_update(PERSISTENT_VOLUME_CLAIM, new, old)
+    yield from metadata_rules.on_update(PERSISTENT_VOLUME_CLAIM, new, old)
     for name, value in ((new.get("status") or {}).get("capacity") or {}).items():
         quantity = Quantity.parse(value)
         if quantity < ZERO:

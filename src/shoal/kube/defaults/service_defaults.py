@@ -6,7 +6,7 @@ the address families are filled in for a network that has IPv4 alone.
 
 from __future__ import annotations
 
-from shoal.kube.defaults.helpers import below, each, fill, fill_missing
+from shoal.kube.defaults.field_access import below, each, fill, fill_missing
 from shoal.kube.objects import Obj
 
 AFFINITY_SECONDS = 10800

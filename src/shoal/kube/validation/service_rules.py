@@ -8,9 +8,9 @@ from shoal.kube import names
 from shoal.kube.errors import Cause
 from shoal.kube.kinds import SERVICE
 from shoal.kube.objects import Obj
-from shoal.kube.validation import metadata
+from shoal.kube.validation import metadata_rules
 from shoal.kube.validation.errors import duplicate, entries, forbidden, invalid, not_supported, required
-from shoal.kube.validation.formats import (
+from shoal.kube.validation.value_rules import (
     PROTOCOLS,
     address,
     choice,
@@ -36,12 +36,12 @@ _BALANCER_ONLY = "may only be used when `type` is 'LoadBalancer'"
 
 
 def on_create(service: Obj) -> Iterator[Cause]:
-    yield from metadata.on_create(SERVICE, service)
+    yield from metadata_rules.on_create(SERVICE, service)
     yield from _rules(service.get("spec") or {}, [])
 
 
 def on_update(new: Obj, old: Obj) -> Iterator[Cause]:
-    yield from metadata.on_update(SERVICE, new, old)
+    yield from metadata_rules.on_update(SERVICE, new, old)
     spec, before = new.get("spec") or {}, old.get("spec") or {}
     known = before.get("clusterIPs") or []
     if "ExternalName" not in (spec.get("type"), before.get("type")):
@@ -57,7 +57,7 @@ def on_update(new: Obj, old: Obj) -> Iterator[Cause]:
 
 
 def on_status(new: Obj, old: Obj) -> Iterator[Cause]:
-    yield from metadata.on_update(SERVICE, new, old)
+    yield from metadata_rules.on_update(SERVICE, new, old)
 
 
 def addresses(spec: Obj, known: list[str]) -> Iterator[Cause]:
