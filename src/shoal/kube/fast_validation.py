@@ -77,7 +77,7 @@ def decode_validator(schema: Schema) -> FastValidator:
 
 @lru_cache(maxsize=KNOWN_SCHEMAS)
 def schema_validator(schema: Schema) -> FastValidator:
-    """Whether a custom schema has nothing to complain about: `shoal.kube.structural_schema.fast_path`."""
+    """Whether a value is valid by a custom schema: `shoal.kube.structural_schema.schema_validation`."""
     return FastValidator(schema, _schema_type)
 
 
