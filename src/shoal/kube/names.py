@@ -177,14 +177,6 @@ def port_name(value: str) -> list[str]:
     return found
 
 
-def port_number(value: int) -> list[str]:
-    return in_range(value, 1, 65535)
-
-
-def in_range(value: int, low: int, high: int) -> list[str]:
-    return [] if low <= value <= high else [out_of_range(low, high)]
-
-
 class RandomChooser(Protocol):
     """The interface of `random.Random` that name generation uses."""
 

@@ -138,8 +138,13 @@ def _parse(text: str) -> Quantity:
     family, exponent = _suffix(suffix)
     digits = whole + fraction
     nanos = _scaled(int(digits), family, exponent, len(fraction))
+    # An API server reads a short one as a 64-bit number with a scale: then it neither rounds nor caps it.
+    if family is Family.BINARY:
+        is_short = not fraction and 14 - len(whole) - exponent * 3 // 10 >= 0
+    else:
+        is_short = len(digits) <= _FAST_DIGITS and exponent - len(fraction) >= -9
     keeps_text = False
-    if _is_short(family, exponent, whole, fraction):
+    if is_short:
         if family is Family.BINARY:
             keeps_text = int(digits) & 7 != 0
         else:
@@ -161,13 +166,6 @@ def _suffix(suffix: str) -> tuple[Family, int]:
     if not _EXPONENT.fullmatch(suffix) or len(suffix) > 20 or int(suffix[1:]) > _LARGEST_EXPONENT:
         raise BadQuantity(BAD_SUFFIX)
     return Family.EXPONENT, int(suffix[1:])
-
-
-def _is_short(family: Family, exponent: int, whole: str, fraction: str) -> bool:
-    """Whether an API server reads it as a 64-bit number with a scale: then it neither rounds nor caps it."""
-    if family is Family.BINARY:
-        return not fraction and 14 - len(whole) - exponent * 3 // 10 >= 0
-    return len(whole) + len(fraction) <= _FAST_DIGITS and exponent - len(fraction) >= -9
 
 
 def _scaled(digits: int, family: Family, exponent: int, places: int) -> int:

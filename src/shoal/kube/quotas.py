@@ -49,7 +49,16 @@ def _is_in(requirement: Mapping[str, object], pod: Obj) -> bool:
         case "NotBestEffort":
             return not _is_best_effort(spec)
         case "PriorityClass":
-            return _has_class(requirement, spec.get("priorityClassName") or "")
+            name, values = spec.get("priorityClassName") or "", requirement.get("values")
+            is_listed = isinstance(values, list) and name in values
+            match requirement.get("operator"):
+                case "In":
+                    return is_listed
+                case "NotIn":
+                    return not is_listed  # as with labels: a pod without a class is in none of these
+                case "Exists":
+                    return bool(name)
+            return not name
     return False  # an unknown scope matches no pod
 
 
@@ -57,19 +66,6 @@ def _is_best_effort(spec: Obj) -> bool:
     containers = (*(spec.get("containers") or ()), *(spec.get("initContainers") or ()))
     requests = add(*(amounts(part) for each in containers for part in (each.get("resources") or {}).values()))
     return not any(requests.get(name) for name in ("cpu", "memory"))
-
-
-def _has_class(requirement: Mapping[str, object], name: str) -> bool:
-    values = requirement.get("values")
-    names = values if isinstance(values, list) else []
-    match requirement.get("operator"):
-        case "In":
-            return name in names
-        case "NotIn":
-            return name not in names  # as with labels: who has none has none of these
-        case "Exists":
-            return bool(name)
-    return not name
 
 
 def quota_usage(quota: Obj, pods: Iterable[Obj]) -> Amounts:

@@ -47,7 +47,7 @@ def amount(obj: Obj, name: str) -> None:
     """Write one quantity in canonical form, where there is one."""
     found = obj.get(name)
     if found is not None:
-        obj[name] = _canonical(str(found))
+        obj[name] = _canonical(str(found), rounds_to_milli=False)
 
 
 def amounts(obj: Obj, name: str) -> None:
@@ -55,15 +55,12 @@ def amounts(obj: Obj, name: str) -> None:
     found = obj.get(name)
     if found:
         for resource, value in found.items():
-            found[resource] = "0" if value is None else _canonical_milli(str(value))
+            found[resource] = "0" if value is None else _canonical(str(value), rounds_to_milli=True)
 
 
-@lru_cache(maxsize=4096)
-def _canonical(text: str) -> str:
-    return str(Quantity.parse(text))
-
-
-@lru_cache(maxsize=4096)
-def _canonical_milli(text: str) -> str:
+@lru_cache(maxsize=8192)
+def _canonical(text: str, *, rounds_to_milli: bool) -> str:
     quantity = Quantity.parse(text)
-    return str(Quantity.of_milli(quantity.milli(), quantity.family) if quantity.nanos % 10**6 else quantity)
+    if rounds_to_milli and quantity.nanos % 10**6:
+        quantity = Quantity.of_milli(quantity.milli(), quantity.family)
+    return str(quantity)

@@ -40,9 +40,16 @@ def on_update(new: Obj, old: Obj) -> Iterator[Cause]:
         if len(spec.get(field) or ()) != len(before.get(field) or ()):
             yield forbidden(f"spec.{field}", "pod updates may not add or remove containers")
             return
-    deadline = list(_deadline(spec.get("activeDeadlineSeconds"), before.get("activeDeadlineSeconds")))
-    yield from deadline
-    if deadline and spec.get("activeDeadlineSeconds") is not None:
+    deadline, old_deadline = spec.get("activeDeadlineSeconds"), before.get("activeDeadlineSeconds")
+    path = "spec.activeDeadlineSeconds"
+    if deadline is None:
+        if old_deadline is not None:
+            yield invalid(path, None, "must not update from a positive integer to nil value")
+    elif not 0 <= deadline <= _LARGEST_SECONDS:
+        yield invalid(path, deadline, f"must be between 0 and {_LARGEST_SECONDS}, inclusive")
+        return
+    elif old_deadline is not None and old_deadline < deadline:
+        yield invalid(path, deadline, "must be less than or equal to previous value")
         return
     tolerations = entries(spec.get("tolerations"))
     kept = [_without_empty(toleration) for toleration in tolerations]
@@ -57,17 +64,6 @@ def on_update(new: Obj, old: Obj) -> Iterator[Cause]:
             detail = f"only deletion is allowed, but found new scheduling gate '{gate.get('name') or ''}'"
             yield forbidden(f"spec.schedulingGates[{i}].name", detail)
     yield from _rest(spec, before)
-
-
-def _deadline(new: Any, old: Any) -> Iterator[Cause]:
-    path = "spec.activeDeadlineSeconds"
-    if new is None:
-        if old is not None:
-            yield invalid(path, None, "must not update from a positive integer to nil value")
-    elif not 0 <= new <= _LARGEST_SECONDS:
-        yield invalid(path, new, f"must be between 0 and {_LARGEST_SECONDS}, inclusive")
-    elif old is not None and old < new:
-        yield invalid(path, new, "must be less than or equal to previous value")
 
 
 def _without_empty(toleration: Obj) -> Obj:

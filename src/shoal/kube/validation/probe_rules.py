@@ -65,28 +65,25 @@ def _handler(handler: Obj, choices: tuple[str, ...], grace: int | None, path: st
     if not present:
         yield required(path, "must specify a handler type")
         return
-    yield from _action(present[0], handler[present[0]], grace, f"{path}.{present[0]}")
-    yield from at_most_one(path, present, "handler type")
-
-
-def _action(name: str, action: Obj, grace: int | None, path: str) -> Iterator[Cause]:
+    name, action, here = present[0], handler[present[0]], f"{path}.{present[0]}"
     if name == "exec":
         if not action.get("command"):
-            yield required(f"{path}.command")
+            yield required(f"{here}.command")
     elif name == "httpGet":
         if not action.get("path"):
-            yield required(f"{path}.path")
-        yield from port(action.get("port"), f"{path}.port")
+            yield required(f"{here}.path")
+        yield from port(action.get("port"), f"{here}.port")
         if action.get("scheme") not in _SCHEMES:
-            yield not_supported(f"{path}.scheme", action.get("scheme") or "", _SCHEMES)
+            yield not_supported(f"{here}.scheme", action.get("scheme") or "", _SCHEMES)
         for header in action.get("httpHeaders") or ():
             header_name = (header or {}).get("name") or ""
             for problem in names.http_header_name(header_name):
-                yield invalid(f"{path}.httpHeaders", header_name, problem)
+                yield invalid(f"{here}.httpHeaders", header_name, problem)
     elif name == "sleep":
         seconds = action.get("seconds") or 0
         if grace is not None and not 0 <= seconds <= grace:
             detail = f"must be non-negative and less than terminationGracePeriodSeconds ({grace})"
-            yield invalid(path, seconds, detail)
+            yield invalid(here, seconds, detail)
     else:
-        yield from port(action.get("port"), f"{path}.port")
+        yield from port(action.get("port"), f"{here}.port")
+    yield from at_most_one(path, present, "handler type")

@@ -61,24 +61,18 @@ def tolerations(found: list[Obj], path: str) -> Iterator[Cause]:
         if toleration.get("tolerationSeconds") is not None and effect != "NoExecute":
             detail = "effect must be 'NoExecute' when `tolerationSeconds` is set"
             yield invalid(f"{path}[{i}].effect", effect or "", detail)
-        yield from _toleration_operator(toleration, f"{path}[{i}].operator")
+        operator, value = toleration.get("operator") or "Equal", toleration.get("value") or ""
+        if operator == "Equal":
+            if problems := names.label_value(value):
+                yield invalid(f"{path}[{i}].operator", value, ";".join(problems))
+        elif operator == "Exists":
+            if value:
+                yield invalid(f"{path}[{i}].operator", value, "value must be empty when `operator` is 'Exists'")
+        else:
+            known = ("Equal", "Exists", "Lt", "Gt") if operator in ("Lt", "Gt") else ("Equal", "Exists")
+            yield not_supported(f"{path}[{i}].operator", operator, known)
         if effect and effect not in TAINT_EFFECTS:
             yield not_supported(f"{path}[{i}].effect", effect, TAINT_EFFECTS)
-
-
-def _toleration_operator(toleration: Obj, path: str) -> Iterator[Cause]:
-    operator, value = toleration.get("operator") or "Equal", toleration.get("value") or ""
-    if operator == "Equal":
-        problems = names.label_value(value)
-        if problems:
-            yield invalid(path, value, ";".join(problems))
-    elif operator == "Exists":
-        if value:
-            yield invalid(path, value, "value must be empty when `operator` is 'Exists'")
-    elif operator in ("Lt", "Gt"):
-        yield not_supported(path, operator, ("Equal", "Exists", "Lt", "Gt"))
-    else:
-        yield not_supported(path, operator, ("Equal", "Exists"))
 
 
 def taints(found: list[Obj], path: str) -> Iterator[Cause]:

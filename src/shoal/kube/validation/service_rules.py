@@ -88,7 +88,19 @@ def _rules(spec: Obj, known: list[str]) -> Iterator[Cause]:
         yield from required_name(names.dns_subdomain, alias, "spec.externalName")
     seen: set[str] = set()
     for i, entry in enumerate(ports):
-        yield from _port(entry, seen, f"spec.ports[{i}]", alone=len(ports) == 1)
+        here, name = f"spec.ports[{i}]", entry.get("name")
+        if name:
+            yield from named(names.dns_label, name, f"{here}.name")
+            if name in seen:
+                yield duplicate(f"{here}.name", name)
+            seen.add(name)
+        elif len(ports) > 1:
+            yield required(f"{here}.name")
+        yield from number_between(entry.get("port") or 0, 1, 65535, f"{here}.port")
+        yield from choice(entry.get("protocol"), PROTOCOLS, f"{here}.protocol")
+        yield from port(entry.get("targetPort"), f"{here}.targetPort")
+        if entry.get("appProtocol") is not None:
+            yield from named(names.qualified_name, entry["appProtocol"], f"{here}.appProtocol")
     yield from labels(spec.get("selector"), "spec.selector")
     yield from _affinity(spec)
     if kind != "ExternalName":
@@ -100,22 +112,6 @@ def _rules(spec: Obj, known: list[str]) -> Iterator[Cause]:
     yield from _port_clashes(ports, kind)
     yield from _load_balancer(spec)
     yield from _traffic(spec)
-
-
-def _port(entry: Obj, seen: set[str], path: str, *, alone: bool) -> Iterator[Cause]:
-    name = entry.get("name")
-    if name:
-        yield from named(names.dns_label, name, f"{path}.name")
-        if name in seen:
-            yield duplicate(f"{path}.name", name)
-        seen.add(name)
-    elif not alone:
-        yield required(f"{path}.name")
-    yield from number_between(entry.get("port") or 0, 1, 65535, f"{path}.port")
-    yield from choice(entry.get("protocol"), PROTOCOLS, f"{path}.protocol")
-    yield from port(entry.get("targetPort"), f"{path}.targetPort")
-    if entry.get("appProtocol") is not None:
-        yield from named(names.qualified_name, entry["appProtocol"], f"{path}.appProtocol")
 
 
 def _affinity(spec: Obj) -> Iterator[Cause]:
@@ -142,7 +138,14 @@ def _addresses(spec: Obj, known: list[str]) -> Iterator[Cause]:
         yield invalid(path, addresses, "first value must match `clusterIP`")
     elif addresses and not first:
         yield invalid(path, addresses, "must be empty when `clusterIP` is not specified")
-    yield from _families(spec)
+    seen: set[str] = set()
+    for i, family in enumerate(spec.get("ipFamilies") or ()):
+        if family not in _FAMILIES:
+            yield not_supported(f"spec.ipFamilies[{i}]", family, _FAMILIES)
+        if family in seen:
+            yield duplicate(f"spec.ipFamilies[{i}]", family)
+        seen.add(family)
+    yield from optional_choice(spec.get("ipFamilyPolicy"), _FAMILY_POLICIES, "spec.ipFamilyPolicy")
     causes = []
     for i, ip in enumerate(addresses):
         if i == 0 and ip == "None":
@@ -162,17 +165,6 @@ def _addresses(spec: Obj, known: list[str]) -> Iterator[Cause]:
             if family in _FAMILIES and _family(ip) != family:
                 detail = f"expected an {family} value as indicated by `ipFamilies[{i}]`"
                 yield invalid(f"spec.clusterIPs[{i}]", ip, detail)
-
-
-def _families(spec: Obj) -> Iterator[Cause]:
-    seen: set[str] = set()
-    for i, family in enumerate(spec.get("ipFamilies") or ()):
-        if family not in _FAMILIES:
-            yield not_supported(f"spec.ipFamilies[{i}]", family, _FAMILIES)
-        if family in seen:
-            yield duplicate(f"spec.ipFamilies[{i}]", family)
-        seen.add(family)
-    yield from optional_choice(spec.get("ipFamilyPolicy"), _FAMILY_POLICIES, "spec.ipFamilyPolicy")
 
 
 def _family(ip: str) -> str:

@@ -82,7 +82,15 @@ def _volume(spec: Obj) -> Iterator[Cause]:
         yield from node_selector(affinity["required"], "spec.nodeAffinity.required")
     elif affinity is not None:
         yield required("spec.nodeAffinity.required", "must specify required node constraints")
-    yield from _source(spec)
+    sources = [name for name in _SOURCES if spec.get(name) is not None]
+    if not sources:
+        yield required("spec", "must specify a volume type")
+    else:
+        if rule := _RULES.get(sources[0]):
+            yield from rule(spec[sources[0]], f"spec.{sources[0]}")
+        if sources[0] == "local" and affinity is None:
+            yield required("spec.nodeAffinity", "Local volume requires node affinity")
+        yield from at_most_one("spec", sources, "volume type")
     path = (spec.get("hostPath") or {}).get("path")
     if path and posixpath.normpath(path) == "/" and policy == "Recycle":
         detail = "may not be 'recycle' for a hostPath mount of '/'"
@@ -90,18 +98,6 @@ def _volume(spec: Obj) -> Iterator[Cause]:
     if spec.get("storageClassName"):
         yield from named(names.dns_subdomain, spec["storageClassName"], "spec.storageClassName")
     yield from optional_choice(spec.get("volumeMode"), _MODES, "spec.volumeMode")
-
-
-def _source(spec: Obj) -> Iterator[Cause]:
-    present = [name for name in _SOURCES if spec.get(name) is not None]
-    if not present:
-        yield required("spec", "must specify a volume type")
-        return
-    if rule := _RULES.get(present[0]):
-        yield from rule(spec[present[0]], f"spec.{present[0]}")
-    if present[0] == "local" and spec.get("nodeAffinity") is None:
-        yield required("spec.nodeAffinity", "Local volume requires node affinity")
-    yield from at_most_one("spec", present, "volume type")
 
 
 def _access_modes(spec: Obj, path: str) -> Iterator[Cause]:

@@ -24,25 +24,23 @@ def success_policy(policy: Obj, completions: int) -> Iterator[Cause]:
     if not rules:
         yield missing(path, "at least one rules must be specified when the successPolicy is specified")
     for place, rule in enumerate(rules):
-        yield from _rule(rule, f"{path}[{place}]", completions)
-
-
-def _rule(rule: Obj, path: str, completions: int) -> Iterator[Cause]:
-    written, count = rule.get("succeededIndexes"), rule.get("succeededCount")
-    if written is None and count is None:
-        yield missing(path, "at least one of succeededCount or succeededIndexes must be specified")
-    most, what = completions, "specified completions"
-    if written is not None:
-        try:
-            spans = spans_of(written, completions)
-        except IndexesUnreadable as wrong:
-            yield invalid(f"{path}.succeededIndexes", written, f"error parsing succeededIndexes: {wrong}")
-            return
-        most, what = size_of(spans), "indexes in the specified succeededIndexes field"
-    if count is not None and count < 0:
-        yield invalid(f"{path}.succeededCount", count, NEGATIVE)
-    elif count is not None and count > most:
-        yield invalid(f"{path}.succeededCount", count, f"must be less than or equal to {most} (the number of {what})")
+        here = f"{path}[{place}]"
+        written, count = rule.get("succeededIndexes"), rule.get("succeededCount")
+        if written is None and count is None:
+            yield missing(here, "at least one of succeededCount or succeededIndexes must be specified")
+        most, what = completions, "specified completions"
+        if written is not None:
+            try:
+                spans = spans_of(written, completions)
+            except IndexesUnreadable as wrong:
+                yield invalid(f"{here}.succeededIndexes", written, f"error parsing succeededIndexes: {wrong}")
+                continue
+            most, what = size_of(spans), "indexes in the specified succeededIndexes field"
+        if count is not None and count < 0:
+            yield invalid(f"{here}.succeededCount", count, NEGATIVE)
+        elif count is not None and count > most:
+            detail = f"must be less than or equal to {most} (the number of {what})"
+            yield invalid(f"{here}.succeededCount", count, detail)
 
 
 def spans_of(text: str, completions: int) -> Spans:

@@ -104,28 +104,24 @@ def deployment_on_update(new: Obj, old: Obj) -> Iterator[Cause]:
 def _deployment(spec: Obj) -> Iterator[Cause]:
     yield from _counts(spec, ("replicas",))
     yield from _selector_and_template(spec)
-    yield from _strategy(spec.get("strategy") or {})
-    yield from _counts(spec, ("minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds"))
-    deadline = spec.get("progressDeadlineSeconds")
-    if deadline is not None and deadline <= (spec.get("minReadySeconds") or 0):
-        yield invalid("spec.progressDeadlineSeconds", deadline, "must be greater than minReadySeconds")
-
-
-def _strategy(strategy: Obj) -> Iterator[Cause]:
-    limits = strategy.get("rollingUpdate")
+    strategy = spec.get("strategy") or {}
+    limits, path = strategy.get("rollingUpdate"), "spec.strategy.rollingUpdate"
     if strategy.get("type") not in _STRATEGIES:
         yield not_supported("spec.strategy", strategy, _STRATEGIES)
     elif strategy["type"] == "Recreate":
         if limits is not None:
-            yield forbidden("spec.strategy.rollingUpdate", "may not be specified when strategy `type` is 'Recreate'")
+            yield forbidden(path, "may not be specified when strategy `type` is 'Recreate'")
     else:
-        path, limits = "spec.strategy.rollingUpdate", limits or {}
-        unavailable, surge = limits.get("maxUnavailable", 0), limits.get("maxSurge", 0)
+        unavailable, surge = (limits or {}).get("maxUnavailable", 0), (limits or {}).get("maxSurge", 0)
         yield from number_or_percent(unavailable, f"{path}.maxUnavailable")
         yield from number_or_percent(surge, f"{path}.maxSurge")
         if figure(unavailable) == 0 and figure(surge) == 0:
             yield invalid(f"{path}.maxUnavailable", unavailable, "may not be 0 when `maxSurge` is 0")
         yield from at_most_all(unavailable, f"{path}.maxUnavailable")
+    yield from _counts(spec, ("minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds"))
+    deadline = spec.get("progressDeadlineSeconds")
+    if deadline is not None and deadline <= (spec.get("minReadySeconds") or 0):
+        yield invalid("spec.progressDeadlineSeconds", deadline, "must be greater than minReadySeconds")
 
 
 # --- Job -----------------------------------------------------------------------------------------------------------
