@@ -74,7 +74,7 @@ def _structural(schema: Obj, named: dict[str, Any], *, defaults: bool) -> Obj:
 
 
 def _without_absent(value: Any) -> Any:
-    """A default without what it does not say."""
+    """A default without its null fields."""
     if not isinstance(value, dict):
         return value
     return {name: _without_absent(child) for name, child in value.items() if child is not None}

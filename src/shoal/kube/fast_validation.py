@@ -1,6 +1,6 @@
-"""The short way to a yes: a schema as types of msgspec, whose converter walks a value in C.
+"""Fast validation: a schema compiled to msgspec types, whose converter walks a value in C.
 
-Nearly every object written is valid, so the cost of a write is the walk that finds no mistake. The msgspec types
+Nearly every object written is valid, so the cost of a write is the walk that finds no error. The msgspec types
 built here may reject valid values (a rare form of a time) but never accept an invalid one: a rejected value is
 validated in full by `shoal.kube.schema` or `shoal.kube.structural_schema`, which also produce the messages. Building
 the types costs as much as some hundred full walks, so it waits until a schema has proved busy; a schema that the types
@@ -56,6 +56,7 @@ class FastValidator:
     def accepts(self, value: Any) -> bool:
         if self._type is None:
             self._uses += 1
+            # Not `>=`: a schema that no type expresses would be tried again on every write.
             if self._uses != COMPILE_AFTER:
                 return False
             try:

@@ -128,6 +128,7 @@ def path_segment(value: str) -> list[str]:
 def qualified_name(value: str) -> list[str]:
     """The key of a label, an annotation or a taint: an optional DNS prefix, a slash, a name."""
     prefix, slash, name = value.rpartition("/")
+    # More than one slash fails as a whole; API servers give no details then.
     if "/" in prefix:
         with_prefix = "with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
         return [f"a valid label key {_QUALIFIED_REFUSAL} {with_prefix}"]
@@ -183,7 +184,7 @@ class RandomChooser(Protocol):
     def choices(self, population: Sequence[str], *, k: int) -> list[str]: ...
 
 
-# No vowels and nothing that looks like one, so that chance spells nothing.
+# Without vowels and digits that resemble them, so that no random suffix is a word.
 _LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 _RANDOM_LENGTH = 5
 _HASH_LENGTH = 10

@@ -40,6 +40,7 @@ def _effective(pod: Obj, resources_of: Any) -> Amounts:
     for container in spec.get("initContainers") or ():
         effective = resources_of(container.get("resources") or {})
         if container.get("restartPolicy") == "Always":
+            # A sidecar keeps running, so it counts for every later init container and for the containers.
             sidecars = add(sidecars, effective)
             starting = _maximum(starting, sidecars)
         else:

@@ -154,7 +154,7 @@ def _parse(text: str) -> Quantity:
     elif family is Family.BINARY:
         if 0 < nanos < _NANO:
             family = Family.DECIMAL
-        nanos = min(nanos, _MOST * _NANO)
+        nanos = min(nanos, _MOST * _NANO)  # an API server caps what does not fit into 64 bits
     return Quantity(-nanos if sign == "-" else nanos, family, text if keeps_text else "")
 
 
@@ -175,6 +175,6 @@ def _scaled(digits: int, family: Family, exponent: int, places: int) -> int:
     power = exponent - places + 9
     if power >= 0:
         return digits * int(10**power)
-    if -power > len(str(digits)):
+    if -power > len(str(digits)):  # without computing a power of ten with thousands of digits
         return 1 if digits else 0
     return _round_up(digits, int(10**-power))

@@ -17,10 +17,11 @@ REQUIRED = ("cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "l
 
 
 def usage_of(pod: Obj) -> Amounts:
-    """In thousandths; a pod that has ended takes nothing."""
+    """In thousandths; a terminated pod uses nothing."""
     if at_path(pod, "status", "phase") in TERMINAL_PHASES:
         return {}
     requests = requests_of(pod)
+    # A quota may limit the same resource under several names.
     found: Amounts = {"pods": requests.pop("pods"), "count/pods": 1000}
     for name, amount in requests.items():
         found[f"requests.{name}"] = amount
@@ -74,7 +75,7 @@ def quota_usage(quota: Obj, pods: Iterable[Obj]) -> Amounts:
 
 
 class QuotaTally:
-    """What is taken of one quota, and each pod's share of it."""
+    """The usage of one quota, and each pod's share of it."""
 
     def __init__(self, quota: Obj) -> None:
         self.quota = quota
@@ -93,7 +94,7 @@ class QuotaTally:
 
 
 def missing_resources(quota: Obj, pod: Obj) -> list[str]:
-    """What the quota counts and containers do not say: `cpu for: main`."""
+    """Resources that the quota limits and containers do not specify: `cpu for: main`."""
     hard, spec = at_path(quota, "spec", "hard", default={}), pod.get("spec") or {}
     found = []
     for name in sorted(set(REQUIRED) & hard.keys()):

@@ -103,6 +103,7 @@ def _is_clean(schema: Schema, value: Any) -> bool:
                 if not schema.preserve_unknown:
                     return False
             elif child is None and below.custom and below.nullable:
+                # Built-in kinds have no nullable fields: a null there decodes to the zero value and is dropped.
                 continue
             elif child.__class__ is str and below.type == "string":
                 if below.format and not _text_fits(below, child):
@@ -187,6 +188,7 @@ def type_problem(schema: Schema, obj: Any) -> str | None:
 
 
 def _first_problem(problems: Iterator[_Problem]) -> str | None:
+    # Go's decoder goes on after a mismatch and reports the first, but an error of a type's own decoder ends it.
     first = None
     for problem in problems:
         if problem.is_fatal:
@@ -208,7 +210,7 @@ class _Position(NamedTuple):
 
 class _Problem(NamedTuple):
     message: str
-    is_fatal: bool = False  # raised by the value's own decoder: nothing after it is looked at
+    is_fatal: bool = False  # raised by the type's own decoder, which ends the decoding
 
 
 def _decode(schema: Schema, value: Any, position: _Position) -> Iterator[_Problem]:

@@ -1,8 +1,8 @@
-"""Everything in an object that does not fit its schema, for people: the path, what was found, what would be right.
+"""Every value of an object that does not fit its schema: the path, the value and what is expected there.
 
 An API server's decoder stops at the first value of a wrong type and names the struct it was filling. A check before
-submission needs all of them, and then continues with the rest: `remove_mismatches` takes the misfits out.
-`find_unknown_fields` are undeclared fields, each with the name that was probably meant.
+submission needs all of them, and then continues with the rest: `remove_mismatches` removes the values that do not fit.
+`find_unknown_fields` are undeclared fields, each with the declared name closest to it.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class SchemaMismatch:
     expected: str
 
     def cause(self, prefix: str = "") -> Cause:
-        """The message may be shown to others than the author, so the values of variables are not repeated."""
+        """The message may be read by others than the author, so values of environment variables are not repeated."""
         path = path_of(prefix, self.steps)
         display = type_of(self.value) if _VARIABLES in self.steps else display_value(self.value)
         return Cause("FieldValueTypeInvalid", invalid(path, display, self.expected).message, path)
@@ -109,7 +109,7 @@ def find_mismatches(schema: Schema, value: Any, steps: Steps = ()) -> Iterator[S
 
 
 def remove_mismatches(value: Any, found: Iterable[SchemaMismatch]) -> Any:
-    """A copy with nothing where the misfits were."""
+    """A copy without the values that do not fit."""
     result = value
     for mismatch in found:
         result = _removed(result, mismatch.steps)
@@ -150,7 +150,7 @@ def find_unknown_fields(schema: Schema, value: Any, prefix: str = "") -> Iterato
 
 
 def closest_match(name: str, known: Sequence[str]) -> str | None:
-    """The known word that was probably meant, whatever the case it was written in."""
+    """The known name closest to `name`, ignoring case."""
     by_case = {each.lower(): each for each in known}
     found = get_close_matches(name.lower(), by_case, n=1, cutoff=0.7)
     return by_case[found[0]] if found else None

@@ -154,7 +154,7 @@ _BINARY_LISTED = "in, notin, =, ==, !=, gt, lt"
 
 
 class _Parser:
-    """Reads requirements left to right. An empty word is the end; `in` and `notin` may also be values."""
+    """Reads requirements left to right. An empty token is the end; `in` and `notin` may also be values."""
 
     def __init__(self, text: str) -> None:
         self._words = _TOKEN.findall(text.partition("\0")[0])

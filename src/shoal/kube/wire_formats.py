@@ -17,7 +17,7 @@ _MICRO_TIME = re.compile(r"\d{4}-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)[.,]\d{6}(?:Z
 
 _TIME_LAYOUT = "2006-01-02T15:04:05Z07:00"
 _MICRO_TIME_LAYOUT = "2006-01-02T15:04:05.000000Z07:00"
-# The pieces of a layout in order: what each is called in the layout, and what it matches.
+# The pieces of a layout in order: its name in the layout, and the pattern it matches.
 _CLOCK = (("2006", r"\d{4}"), ("-", "-"), ("01", r"\d\d"), ("-", "-"), ("02", r"\d\d"), ("T", "T"), ("15", r"\d\d"),
           (":", ":"), ("04", r"\d\d"), (":", ":"), ("05", r"\d\d"))  # fmt: skip
 _ZONE = ("Z07:00", r"Z|[+-]\d\d:\d\d")
@@ -85,7 +85,7 @@ def base64_problem(text: str) -> str | None:
 
 
 def _first_bad_byte(data: bytes) -> int:
-    """Where a reader of four-character groups gives up, counted as the API server's decoder counts."""
+    """The position at which decoding in groups of four characters fails, counted as the API server's decoder counts."""
     places = [place for place, byte in enumerate(data) if byte not in b"\r\n"]
     for index, place in enumerate(places):
         if data[place] in _BASE64:

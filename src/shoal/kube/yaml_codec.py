@@ -4,7 +4,7 @@ Values are built directly from parser events, without a node graph in between. D
 that aliases and merge keys add are checked as events arrive, so a small document cannot become a large value and
 nesting costs no stack. Plain scalars are what go-yaml makes of them: yes, no, on, off, y and n are booleans, 012 is
 10, 1_000 is 1000; dates and 1:30 are strings. Only tags of JSON's types are accepted (!!str, !!int, !!float, !!bool,
-!!null, !!seq, !!map); kubectl ignores or converts the others, here they are a mistake. Every mistake has its line.
+!!null, !!seq, !!map); kubectl ignores or converts the others, here they are an error. Every error names its line.
 """
 
 from __future__ import annotations

@@ -69,6 +69,7 @@ def track(schema: Schema, live: Obj | None, new: Obj, *, manager: str, now: str,
         elif are_entries(sent):
             entries = sent
     if not entries:
+        # Emptied managedFields switch tracking off until the next apply.
         return _with_entries(new, [])
     changed, removed = diff(schema_node(schema), _without_managed_fields(live or {}), _without_managed_fields(new))
     if not changed and not removed:
@@ -101,6 +102,7 @@ def apply(
     result: Obj = merge(node_schema, base, config)
     emptied: EmptiedFields = []
     if last is not None:
+        # Only what this manager applied before and no manager owns now may go: unowned fields stay.
         prune(node_schema, result, last.fields, union(all_fields(managers.values()), applied_paths), emptied)
     changed, removed = diff(node_schema, base, result)
     if not force:
@@ -110,6 +112,7 @@ def apply(
         for holder, name in emptied:
             del holder[name]
         result = merge(node_schema, result, config)  # what is applied as empty stays
+    # A repeated apply keeps its time: an operator that applies every few seconds must not change the object.
     is_change = not json_equal(result, base)
     time = now if is_change else last.time if last else None
     fields = _without_unowned(applied_paths)

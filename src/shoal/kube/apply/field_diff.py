@@ -49,6 +49,7 @@ def diff(node_schema: SchemaNode, old: dict[str, Any], new: dict[str, Any]) -> t
     for name, value in new.items():
         before = old.get(name, _ABSENT)
         if before is _ABSENT:
+            # The typed objects of an API server always have these fields: filling one in does not add it.
             if name not in always_present:
                 step, child = child_of(name)
                 changed[step] = field_paths(child, value)
@@ -80,6 +81,7 @@ def _record(step: str, found: tuple[FieldSet | None, FieldSet | None], changed: 
 def _compare(node_schema: SchemaNode, old: Any, new: Any) -> tuple[FieldSet | None, FieldSet | None]:
     """The nodes for a value that is there before and after and differs: changed, removed."""
     if not old and not new:
+        # One empty value became another: null, an empty map, zero.
         return {}, None
     if node_schema.merge_type in _EITHER and isinstance(old, dict | None) and isinstance(new, dict | None):
         changed, removed = diff(node_schema, old or {}, new or {})

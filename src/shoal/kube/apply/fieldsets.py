@@ -52,6 +52,7 @@ def difference(left: FieldSet, right: FieldSet) -> FieldSet:
 
 def _difference_of_two(left: FieldSet, right: FieldSet) -> FieldSet | None:
     """A node without what the other node holds; None where nothing is left of it."""
+    # A member of the left is removed only by a member of the right, not by paths below it.
     left_is_member = (not left or HERE in left) and bool(right) and HERE not in right
     below = {}
     for step, node in left.items():

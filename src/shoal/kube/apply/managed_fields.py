@@ -92,7 +92,7 @@ def encode_entries(managers: Managers) -> list[Obj]:
 
 
 def remove_fields(managers: Managers, *field_sets: FieldSet) -> Managers:
-    """The managers after they lost these fields; one that owns nothing any more is forgotten."""
+    """The managers after they lost these fields; one that owns nothing any more is removed."""
     remaining: Managers = {}
     for identity, entry in managers.items():
         fields = entry.fields
@@ -104,11 +104,12 @@ def remove_fields(managers: Managers, *field_sets: FieldSet) -> Managers:
 
 
 def cap_updaters(managers: Managers) -> Managers:
-    """At most so many updaters: the oldest of one version are remembered together."""
+    """At most MAX_UPDATERS: the oldest entries of one version are merged into `ancient-changes`."""
     updaters = sorted(
         (identity for identity in managers if identity.operation == UPDATE),
         key=lambda identity: (managers[identity].time or "", identity),
     )
+    # Every client name makes an entry: without a limit they would outgrow the object.
     surplus = len(updaters) - MAX_UPDATERS
     if surplus <= 0:
         return managers

@@ -119,6 +119,7 @@ class SchemaNode:
                 doubled.setdefault(step, [by_step[step]]).append(item)
             else:
                 by_step[step] = item
+        # Doubled keys are invalid in an applied configuration but may be stored: old objects have them.
         for step, alike in doubled.items():
             by_step[step] = Duplicates(alike)
         return by_step

@@ -2,7 +2,7 @@
 
 `apply_defaults` changes the object in place and may be called again at any time: a second call changes
 nothing. It expects an object whose types have been checked. What needs more than the object itself (a
-cluster IP, the value of a PriorityClass, uid and timestamps, the first status) is the machinery's; the
+cluster IP, the value of a PriorityClass, uid and timestamps, the first status) is added by `shoal.cluster`; the
 defaults of custom resources are in `shoal.kube.structural_schema`.
 """
 
@@ -50,7 +50,7 @@ _BY_RESOURCE = {(kind.group, kind.plural): rule for kind, rule in _RULES.items()
 
 
 def apply_defaults(kind: Kind, obj: Obj) -> None:
-    """Fill in what the person left out, in place. Kinds without defaults are left as they are."""
+    """Fill in missing fields, in place. Kinds without defaults are left as they are."""
     rule = _BY_RESOURCE.get((kind.group, kind.plural))
     if rule is not None:
         rule(obj)

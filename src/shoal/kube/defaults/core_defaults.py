@@ -18,7 +18,7 @@ _NODE_INFO = (
 def namespace(obj: Obj) -> None:
     """The label with its own name, the finalizer that empties it first, and the phase it starts in.
 
-    A namespace that is going keeps the finalizers it has left.
+    A namespace that is being deleted keeps its remaining finalizers.
     """
     meta = below(obj, "metadata")
     if name := meta.get("name"):
@@ -45,7 +45,7 @@ def node(obj: Obj) -> None:
 
 
 def secret(obj: Obj) -> None:
-    """The type, and plain text folded into data: it is a way to write, never a way to read."""
+    """The type, and stringData encoded into data: stringData is write-only and never stored."""
     fill(obj, "type", "Opaque")
     plain = obj.pop("stringData", None)
     if plain:

@@ -23,7 +23,7 @@ def definition(obj: Obj) -> None:
     if not status.get("storedVersions"):
         stored = [version.get("name") or "" for version in each(spec, "versions") if version.get("storage")]
         status["storedVersions"] = stored[:1]
-    status.setdefault("conditions", None)
+    status.setdefault("conditions", None)  # present as null, as the API server serializes it
     accepted = below(status, "acceptedNames")
     fill_missing(accepted, "plural", "")
     fill_missing(accepted, "kind", "")

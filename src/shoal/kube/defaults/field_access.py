@@ -1,4 +1,4 @@
-"""The few moves all defaults are made of: reach into an object, fill what is missing, rewrite amounts.
+"""The operations of all defaults: get or create a child object, fill in a field, rewrite amounts.
 
 A null counts as missing everywhere, as it does when an API server reads an object.
 """

@@ -38,10 +38,12 @@ def apply(pod: Obj) -> None:
     for volume in each(spec, "volumes"):
         _volume(volume)
     _spec_of_template(spec)
+    # serviceAccount is the deprecated name; the API server keeps both equal.
     account = spec.get("serviceAccountName") or spec.get("serviceAccount") or "default"
     spec["serviceAccountName"] = spec["serviceAccount"] = account
     fill_missing(spec, "enableServiceLinks", True)
     if spec.get("hostNetwork"):
+        # Containers use the host's ports directly, so each container port occupies the host port of that number.
         for container in (*init, *containers):
             for port in each(container, "ports"):
                 if not port.get("hostPort") and port.get("containerPort"):
@@ -126,6 +128,7 @@ def _reference(source: Obj) -> None:
 
 
 def _volume(volume: Obj) -> None:
+    # A volume without a source is an emptyDir.
     if not any(name != "name" and source is not None for name, source in volume.items()):
         volume["emptyDir"] = {}
         return

@@ -1,6 +1,6 @@
 """Defaults of Service, Endpoints and EndpointSlice.
 
-Which cluster IP a Service gets is the machinery's; here a chosen one is only repeated in `clusterIPs`, and
+The cluster IP is allocated by `shoal.cluster`; here a requested one is only repeated in `clusterIPs`, and
 the address families are filled in for a network that has IPv4 alone.
 """
 

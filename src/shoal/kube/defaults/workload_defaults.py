@@ -7,7 +7,7 @@ from shoal.kube.defaults.pod_defaults import apply_to_template
 from shoal.kube.objects import Obj
 
 _BACKOFF = 6
-_NO_BACKOFF = 2**31 - 1  # where each index has its own patience, all of them together have no end of it
+_NO_BACKOFF = 2**31 - 1  # with a limit per index, the job as a whole has none
 
 
 def replica_set(obj: Obj) -> None:

@@ -49,6 +49,7 @@ def _merge_map(schema: Schema, live: Obj, patch: Obj) -> Obj:
         return {}
     if directive != "merge":
         raise _unknown_directive(directive, patch)
+    # Order matters: retained keys are removed first, then lists are ordered, which consumes their changes.
     _retain_keys(live, patch)
     for name in [key for key in patch if key.startswith(ORDER)]:
         _merge_ordered(schema, live, patch, name)
@@ -103,7 +104,9 @@ def _delete_values(live: Obj, name: str, values: Any) -> None:
     if not isinstance(values, list):
         raise bad_request(_BAD_DELETION)
     if isinstance(live.get(name), list):
-        plain = {value for value in values if not isinstance(value, dict | list)}  # many, where the others are mistakes
+        plain = {
+            value for value in values if not isinstance(value, dict | list)
+        }  # a set, because there may be thousands
         odd = [value for value in values if isinstance(value, dict | list)]
         live[name] = [value for value in live[name] if value not in (odd if isinstance(value, dict | list) else plain)]
 
@@ -157,6 +160,7 @@ def _merge_items(schema: Schema, live: list[Obj], patch: list[Obj]) -> list[Any]
             raise _unknown_directive(directive, item)
     if any(item.get(DIRECTIVE) == "replace" for item in patch):
         return [_map_without_directives(item) for item in changes]
+    # Deleted before anything is joined: the same patch may delete an item and add one with its key.
     live = [item for item in live if _known_by(item, key) not in deleted] if deleted else live
     result = list(live)
     positions: dict[Any, int] = {}

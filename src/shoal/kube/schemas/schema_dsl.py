@@ -76,7 +76,7 @@ class Package:
         return tuple(self._declared)
 
     def add(self, name: str, schema: Schema) -> None:
-        """Put in a type the notation cannot say."""
+        """Add a type that the notation cannot express."""
         self._built[name] = schema
 
     def schema(self, name: str) -> Schema:

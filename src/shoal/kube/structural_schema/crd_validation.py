@@ -31,7 +31,7 @@ _MOST_SELECTABLE = 8
 
 
 def crd_problems(crd: Obj, old: Obj | None = None) -> list[Cause]:
-    """Every mistake in a definition; with `old`, also what may not change any more. Expects defaults to be set."""
+    """Every error in a definition; with `old`, also the changes that are not allowed. Expects defaults to be set."""
     spec = crd.get("spec") or {}
     problems = [*_name_problems(crd, spec), *_spec_problems(spec)]
     if old is None:
@@ -42,6 +42,7 @@ def crd_problems(crd: Obj, old: Obj | None = None) -> list[Cause]:
         ("spec.group", spec.get("group"), before.get("group")),
         ("spec.names.plural", names.get("plural"), old_names.get("plural")),
     ]
+    # Scope and kind may still change while the names are not accepted: no object can exist then.
     conditions = (old.get("status") or {}).get("conditions") or ()
     if any(c.get("type") == "Established" and c.get("status") == "True" for c in conditions):
         kept = [
@@ -53,7 +54,7 @@ def crd_problems(crd: Obj, old: Obj | None = None) -> list[Cause]:
 
 
 def crd_warnings(crd: Obj, *, validated_elsewhere: bool = False) -> list[str]:
-    """What is kept but not enforced here, for people; `validated_elsewhere`: another program validates such objects
+    """Rules that are kept but not enforced; `validated_elsewhere`: another program validates such objects
     itself.
     """
     found: list[str] = []
@@ -115,6 +116,7 @@ def _spec_problems(spec: Obj) -> Iterator[Cause]:
 
 
 def _versions_problems(versions: list[Obj]) -> Iterator[Cause]:
+    # All missing schemas come first, as in the API server's response.
     for index, version in enumerate(versions):
         if not _schema_of(version):
             yield required(f"spec.versions[{index}].schema.openAPIV3Schema")

@@ -29,6 +29,7 @@ def apply_defaults(schema: Schema, obj: Any, *, skip: Set[str] = frozenset()) ->
         for name, below in schema.fields.items():
             if below.default is not None and (name not in obj or (obj[name] is None and not below.nullable)):
                 obj[name] = deepcopy(below.default)
+        # A null that the schema does not allow counts as absent, so that clients may send zero values as null.
         for name in [name for name, child in obj.items() if child is None]:
             known = schema.field(name)
             if known is None or known.nullable or known.type == "any":

@@ -1,4 +1,4 @@
-"""Regular expressions that other people write: patterns of custom schemas, of failure tables, of HyperNodes.
+"""Regular expressions written by users: patterns of custom schemas, of failure tables, of HyperNodes.
 
 They are Go's, and RE2 matches them: in time linear in the text whatever the pattern, and with Go's syntax. Programs
 are bounded, too: a pattern that expands beyond `_MAX_PROGRAM_BYTES` is refused.

@@ -38,7 +38,7 @@ NO_FIELD = "<nil>"  # the path of an error that belongs to no one field
 
 
 def validate(schema: Schema, obj: Any, old: Any = None) -> list[Cause]:
-    """Every mistake of `obj`; with `old`, only those in what has changed since."""
+    """Every error in `obj`; with `old`, only those in fields that have changed."""
     if _is_surely_valid(schema, obj, old):
         return []
     before = _MISSING if old is None else old
@@ -88,6 +88,7 @@ def _check(schema: Schema, value: Any, path: str, before: Any) -> Iterator[Cause
         except OverflowError:
             value = sys.float_info.max if value > 0 else -sys.float_info.max
     yield from _check_type(schema, value, path)
+    # The checks run in the order in which the API server reports their errors.
     if value is not None:
         if "allOf" in rules or "anyOf" in rules or "oneOf" in rules or "not" in rules:
             yield from _check_conditions(schema, value, path)
@@ -139,6 +140,7 @@ def _check_type(schema: Schema, value: Any, path: str) -> Iterator[Cause]:
     if found in types or whole or (found == "integer" and "number" in types):
         return
     wanted = ",".join(types)
+    # The message of the API server's validator names the format, and every JSON number a float64.
     if schema.format in _NUMBER_FORMATS and found in ("boolean", "object", "number"):
         wanted, found = schema.format, "float64" if found == "number" else ""
     yield _type_invalid(path, found, f"must be of type {wanted}: {quote(found)}")
@@ -176,7 +178,7 @@ def _check_number(schema: Schema, number: int | float, path: str) -> Iterator[Ca
             detail = f"with format {schema.format}" if schema.format in _RANGES else "(default format)"
             yield invalid(NO_FIELD, "", f"Checked value must be of type integer {detail} in {path}")
     factor, low, high = rules.get("multipleOf"), rules.get("minimum"), rules.get("maximum")
-    if isinstance(number, int):  # compared as integers, as the API server does
+    if isinstance(number, int):  # the API server compares integers as integers, so a limit of 1.5 counts as 1
         low, high = low if low is None else int(low), high if high is None else int(high)
     if factor and number % factor != 0:
         yield _out_of(path, number, "a multiple of", factor)

@@ -29,7 +29,7 @@ _AT_ROOT = {
     "items": "Items", "properties": "Properties", "externalDocs": "ExternalDocs", "example": "Example",
     "x-kubernetes-preserve-unknown-fields": "XPreserveUnknownFields", "x-kubernetes-validations": "XValidations",
 }  # fmt: skip
-# What a condition must not have, and the message.
+# Keywords that a condition must not have, each with the message.
 _NOT_IN_CONDITIONS = {
     "type": "must be empty to be structural",
     "additionalProperties": "must be undefined to be structural",
@@ -79,7 +79,7 @@ def _defaults(props: Obj, path: str) -> Iterator[Cause]:
 
 
 def schema_warnings(schema: Obj, path: str, *, validated_elsewhere: bool = False) -> Iterator[str]:
-    """Rules that are kept but not enforced; `validated_elsewhere`: a program has its own say about such objects."""
+    """Rules that are kept but not enforced; `validated_elsewhere`: another program validates such objects."""
     what = "not enforced by the embedded API" + (
         ", which has Shoal check such objects itself" if validated_elsewhere else ""
     )
@@ -167,6 +167,7 @@ def _metadata(props: Obj, path: str, *, level: str) -> Iterator[Cause]:
 
 def _conditions(props: Obj, path: str, *, skip_any_of: bool = False) -> Iterator[Cause]:
     """The conditions at one place. Naming both types is allowed once, next to x-kubernetes-int-or-string."""
+    # The first allOf may hold the anyOf of both types, as Kubernetes writes it for IntOrString.
     first_of_all = (props.get("allOf") or [{}])[0]
     if not skip_any_of and props.get("anyOf") != _INT_OR_STRING:
         for index, part in enumerate(props.get("anyOf") or ()):

@@ -114,7 +114,7 @@ def validate_create(kind: Kind, obj: Obj, *, allow_loopback: bool = False) -> li
 def validate_update(
     kind: Kind, new: Obj, old: Obj, subresource: str = "", *, allow_loopback: bool = False
 ) -> list[Cause]:
-    """What is wrong with a change. `old` is the object as it is stored; both have their defaults."""
+    """The errors in a change. `old` is the object as it is stored; both have their defaults."""
     place = _place(kind)
     if place == _ENDPOINTS:
         return bounded(endpoint_rules.endpoints_on_update(new, old, allow_loopback=allow_loopback))
@@ -130,5 +130,5 @@ def validate_addresses(service: Obj) -> list[Cause]:
 
 
 def validate_binding(binding: Obj) -> list[Cause]:
-    """What is wrong with a Binding, the request that places a pod."""
+    """The errors in a Binding, the request that places a pod."""
     return list(pod_update_rules.binding(binding))

@@ -35,10 +35,10 @@ def namespace_on_finalize(new: Obj, old: Obj) -> Iterator[Cause]:
 def namespace_on_status(new: Obj, old: Obj) -> Iterator[Cause]:
     yield from metadata_rules.on_update(NAMESPACE, new, old)
     phase = (new.get("status") or {}).get("phase") or ""
-    going = bool((new.get("metadata") or {}).get("deletionTimestamp"))
-    expected = "Terminating" if going else "Active"
+    is_terminating = bool((new.get("metadata") or {}).get("deletionTimestamp"))
+    expected = "Terminating" if is_terminating else "Active"
     if phase != expected:
-        condition = "is not empty" if going else "is empty"
+        condition = "is not empty" if is_terminating else "is empty"
         yield invalid("status.Phase", phase, f"may only be '{expected}' if `deletionTimestamp` {condition}")
 
 

@@ -75,7 +75,7 @@ def _config_map(obj: Obj) -> Iterator[Cause]:
         yield from named(names.config_key, key, f"binaryData[{key}]")
         size += _decoded_length(value)
     if size > LIMIT_BYTES:
-        # The mistake is the object's as a whole; Kubernetes has no field to name and prints a pair of brackets.
+        # The error is about the object as a whole; Kubernetes names no field then and prints a pair of brackets.
         yield too_long("[]", LIMIT_BYTES)
 
 

@@ -211,6 +211,7 @@ def _devices(container: Obj, volumes: dict[str, Obj], path: str) -> Iterator[Cau
         volume = volumes.get(name)
         if volume is None:
             yield not_found(f"{here}.name", name)
+        # Only claims can be in block mode; every other source is a file system.
         elif volume.get("persistentVolumeClaim") is None and volume.get("ephemeral") is None:
             detail = "can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode"
             yield invalid(f"{here}.name", name, detail)

@@ -14,7 +14,7 @@ from shoal.kube.validation.errors import IMMUTABLE, invalid, required
 from shoal.kube.validation.value_rules import named
 
 _ELSEWHERE = "does not match event.namespace"
-# What the two forms call the same thing: the old name of each field in the messages, and where the new form keeps it.
+# Fields by their names in the core group, which messages use, and their names in events.k8s.io.
 _NEW_NAMES = {
     "involvedObject": "regarding", "message": "note", "reportingComponent": "reportingController",
     "source": "deprecatedSource", "firstTimestamp": "deprecatedFirstTimestamp",

@@ -67,6 +67,7 @@ def on_update(kind: Kind, new: Obj, old: Obj) -> Iterator[Cause]:
     if changed:
         yield from _common(meta)
     if before.get("deletionTimestamp"):
+        # A finalizer added now might never be removed: its controller may already have seen the deletion.
         extra = sorted(set(meta.get("finalizers") or ()) - set(before.get("finalizers") or ()))
         if extra:
             listed = ", ".join(f'"{finalizer}"' for finalizer in extra)

@@ -187,7 +187,7 @@ def _dns(config: Obj | None, policy: Any, path: str) -> Iterator[Cause]:
 
 
 def _ephemeral_claims(sound: dict[str, Obj], spec: Obj, pod_name: str) -> Iterator[Cause]:
-    """Claims made for this pod carry its name; nothing else in the pod may count on them."""
+    """Claims created for ephemeral volumes have the pod's name as prefix; no other volume may reference them."""
     if not pod_name:
         return
     made = {f"{pod_name}-{name}" for name, volume in sound.items() if volume.get("ephemeral") is not None}

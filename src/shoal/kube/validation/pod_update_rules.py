@@ -1,6 +1,6 @@
 """What may change in a pod once it exists: little in its spec, and its status only forwards.
 
-The fields a person may still change are put back to what they were in a shallow copy; if the copy then
+The fields that may change are put back to what they were in a shallow copy; if the copy then
 differs from the stored spec, something else was changed too. A pod held back by scheduling gates may also
 become choosier about its nodes.
 """
@@ -71,11 +71,13 @@ def _without_empty(toleration: Obj) -> Obj:
 
 
 def _rest(spec: Obj, before: Obj) -> Iterator[Cause]:
+    # Fields with rules of their own are reset, so any remaining difference is a change that is not allowed.
     masked = dict(spec)
     for field in ("activeDeadlineSeconds", "schedulingGates", "tolerations"):
         masked[field] = before.get(field)
     for field in ("containers", "initContainers"):
         pairs = zip(entries(spec.get(field)), entries(before.get(field)), strict=True)
+        # The number of containers is the same: it was compared before.
         masked[field] = [{**container, "image": old_value.get("image")} for container, old_value in pairs]
     if (before.get("terminationGracePeriodSeconds") or 0) < 0 and spec.get("terminationGracePeriodSeconds") == 1:
         masked["terminationGracePeriodSeconds"] = before["terminationGracePeriodSeconds"]
@@ -86,7 +88,7 @@ def _rest(spec: Obj, before: Obj) -> Iterator[Cause]:
 
 
 def _narrows_affinity(masked: Obj, before: Obj) -> Iterator[Cause]:
-    """Node selector and node affinity of a gated pod may grow; what they say already stays."""
+    """Node selector and node affinity of a gated pod may only become narrower."""
     selector, old_selector = masked.get("nodeSelector") or {}, before.get("nodeSelector") or {}
     if any(selector.get(key) != value for key, value in old_selector.items()):
         detail = "only additions to spec.nodeSelector are allowed (no mutations or deletions)"

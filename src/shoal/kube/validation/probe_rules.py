@@ -1,4 +1,4 @@
-"""Probes and lifecycle hooks: one handler each, with times that make sense."""
+"""Probes and lifecycle hooks: exactly one handler each, and valid times."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Amounts a container or a node declares: known names, no debts, requests within limits.
+"""Amounts a container or a node declares: known names, no negative amounts, requests within limits.
 
-Extended resources (`nvidia.com/gpu`) and huge pages cannot be shared out more than once, so what is
-requested is what is limited; extended ones come in whole numbers.
+Extended resources (`nvidia.com/gpu`) and huge pages cannot be overcommitted, so request and limit
+are equal; extended ones come in whole numbers.
 """
 
 from __future__ import annotations
@@ -165,5 +165,5 @@ def _is_multiple(name: str, value: Any) -> bool:
     try:
         size = Quantity.parse(name.removeprefix(_HUGE)).value()
     except ValueError:
-        return True
+        return True  # a page size that cannot be parsed is not compared, as in Kubernetes
     return size > 0 and Quantity.parse(value).value() % size == 0

@@ -1,4 +1,4 @@
-"""Security contexts of pods and containers, as far as a pod of processes can honour or must refuse them."""
+"""Security contexts of pods and containers."""
 
 from __future__ import annotations
 

@@ -44,9 +44,10 @@ def on_update(new: Obj, old: Obj) -> Iterator[Cause]:
     yield from metadata_rules.on_update(SERVICE, new, old)
     spec, before = new.get("spec") or {}, old.get("spec") or {}
     known = before.get("clusterIPs") or []
+    # A Service that becomes or stops being an ExternalName gives up or requests addresses.
     if "ExternalName" not in (spec.get("type"), before.get("type")):
         if causes := list(_addresses(spec, known)):
-            yield from causes  # addresses that make no sense are not compared with what they were
+            yield from causes  # invalid addresses are not compared with the old ones
             return
         yield from _kept_addresses(spec, before)
         yield from _kept_families(spec, before)
@@ -61,9 +62,9 @@ def on_status(new: Obj, old: Obj) -> Iterator[Cause]:
 
 
 def addresses(spec: Obj, known: list[str]) -> Iterator[Cause]:
-    """What is wrong with the addresses a person chose; `known` are those the Service has already.
+    """The errors in the requested addresses; `known` are those the Service has already.
 
-    A server looks at these before it gives out an address, and at nothing else where they make no sense.
+    A server checks them before it allocates an address, and reports nothing else where they are invalid.
     """
     if spec.get("type") != "ExternalName":
         yield from _addresses(spec, known)

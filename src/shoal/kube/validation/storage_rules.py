@@ -162,7 +162,7 @@ def claim_on_update(new: Obj, old: Obj) -> Iterator[Cause]:
 
 
 def _same_claim(spec: Obj, before: Obj, *, bound: bool) -> bool:
-    """Whether only what may change did: the volume and the class once, the size of a bound claim."""
+    """Whether nothing but the volume and the class (once) and the size of a bound claim has changed."""
     new, old = dict(spec), dict(before)
     for field in ("volumeName", "storageClassName"):
         if not old.get(field):

@@ -31,14 +31,14 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 def named(rule: Callable[[str], list[str]], value: str, path: str) -> Iterable[Cause]:
-    """What a rule of `shoal.kube.names` has against the value of a field."""
+    """The errors in a field's value by a rule of `shoal.kube.names`."""
     problems = _cached(rule, value) if len(value) < _CACHE_SIZE else rule(value)
     return [invalid(path, value, problem) for problem in problems] if problems else ()
 
 
 @lru_cache(maxsize=8192)
 def _cached(rule: Callable[[str], list[str]], value: str) -> tuple[str, ...]:
-    """The pods of a job repeat their labels, ports and variables: each is looked at once."""
+    """The pods of a job have the same labels, ports and variables: each is checked once."""
     return tuple(rule(value))
 
 

@@ -1,4 +1,4 @@
-"""ReplicaSet, Deployment and Job: numbers, selectors that fit their templates, and what may not change any more."""
+"""ReplicaSet, Deployment and Job: counts, selectors that match their templates, and immutable fields."""
 
 from __future__ import annotations
 
