@@ -31,6 +31,7 @@ from shoal.kube.validation.errors import (
 )
 
 _MISSING: Any = object()
+_PLAIN = frozenset({"types"})
 _LARGEST_EXACT = 2**53 - 1  # a float up to here may stand for an integer
 _NUMBER_FORMATS = ("int32", "int64", "float", "double")
 _RANGES = {"int32": range(-(2**31), 2**31), "int64": range(-(2**63), 2**63)}
@@ -47,25 +48,25 @@ def validate(schema: Schema, obj: Any, old: Any = None) -> list[Cause]:
 
 def _is_surely_valid(schema: Schema, obj: Any, old: Any) -> bool:
     """Most writes are valid, and most change the status alone: its compiled types answer without a walk."""
-    if type(obj) is not dict or schema.rules.keys() - {"types"} or schema.embedded_resource:
+    if type(obj) is not dict or schema.embedded_resource or not _PLAIN.issuperset(schema.rules):
         return False
     if not all(name in obj for name in schema.required):
         return False
     before = old if isinstance(old, dict) else {}
     for name, child in obj.items():
-        below, was = schema.fields.get(name), before.get(name, _MISSING)
-        if below is None or _unchanged(child, was):
+        below = schema.fields.get(name)
+        if below is None or (name in before and _unchanged(child, before[name])):
             continue
         if below.custom:
             if not fast_validation.schema_validator(below).accepts(child):
                 return False
         # A definition may only restrict names, and these were validated when the object was created.
-        elif "restricts" in below.rules and not (
-            isinstance(child, dict)
-            and isinstance(was, dict)
-            and all(child.get(part) == was.get(part) for part in ("name", "generateName"))
-        ):
-            return False
+        elif "restricts" in below.rules:
+            was = before.get(name)
+            if not isinstance(child, dict) or not isinstance(was, dict):
+                return False
+            if any(child.get(part) != was.get(part) for part in ("name", "generateName")):
+                return False
     return True
 
 
