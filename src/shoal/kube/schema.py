@@ -283,7 +283,7 @@ def unknown_fields(schema: Schema, obj: Any) -> list[str]:
     """The paths of fields the schema does not contain, as strict decoding names them: `spec.containers[0].foo`."""
     if is_clean(schema, obj):
         return []
-    found = list(_unknown(schema, obj, ""))
+    found = [path for path, _, _ in walk_unknown_fields(schema, obj, "")]
     return sorted(found) if schema.custom else found
 
 
@@ -296,20 +296,21 @@ def _has_fields(schema: Schema) -> bool:
     return schema.type == "object" or _items_of(schema) is schema
 
 
-def _unknown(schema: Schema, value: Any, path: str) -> Iterator[str]:
+def walk_unknown_fields(schema: Schema, value: Any, path: str) -> Iterator[tuple[str, str, Schema]]:
+    """The path and the name of each undeclared field below `path`, and the schema that does not declare it."""
     if isinstance(value, list):
         item = _items_of(schema)
         if item is not None:
             for index, child in enumerate(value):
-                yield from _unknown(item, child, f"{path}[{index}]")
+                yield from walk_unknown_fields(item, child, f"{path}[{index}]")
     elif isinstance(value, dict) and _has_fields(schema):
         for name, child in value.items():
             item_path = f"{path}.{name}" if path else name
             below = schema.field(name)
             if below is not None:
-                yield from _unknown(below, child, item_path)
+                yield from walk_unknown_fields(below, child, item_path)
             elif not schema.preserve_unknown:
-                yield item_path
+                yield item_path, name, schema
 
 
 def drop_unknown(schema: Schema, obj: Obj) -> Obj:

@@ -13,7 +13,7 @@ from difflib import get_close_matches
 from typing import Any, Self
 
 from shoal.kube.errors import Cause
-from shoal.kube.schema import Schema, is_clean
+from shoal.kube.schema import Schema, is_clean, walk_unknown_fields
 from shoal.kube.validation.errors import invalid
 
 Steps = tuple[str | int, ...]
@@ -134,19 +134,10 @@ def is_at_or_below(path: str, prefixes: Iterable[str]) -> bool:
 
 def find_unknown_fields(schema: Schema, value: Any, prefix: str = "") -> Iterator[UnknownField]:
     """A message for each undeclared field: `spec.tasknumber: there is no such field; did you mean ...?`."""
-    if isinstance(value, list):
-        if schema.items is not None:
-            for index, child in enumerate(value):
-                yield from find_unknown_fields(schema.items, child, f"{prefix}[{index}]")
-    elif isinstance(value, dict) and schema.type == "object":
-        for name, child in value.items():
-            path, below = path_of(prefix, (name,)), schema.field(name)
-            if below is not None:
-                yield from find_unknown_fields(below, child, path)
-            elif not schema.preserve_unknown:
-                suggestion = closest_match(name, tuple(schema.fields))
-                hint = f"; did you mean {suggestion}?" if suggestion else " here"
-                yield UnknownField(path, f"there is no such field{hint}")
+    for path, name, holder in walk_unknown_fields(schema, value, prefix):
+        suggestion = closest_match(name, tuple(holder.fields))
+        hint = f"; did you mean {suggestion}?" if suggestion else " here"
+        yield UnknownField(path, f"there is no such field{hint}")
 
 
 def closest_match(name: str, known: Sequence[str]) -> str | None:
