@@ -23,7 +23,7 @@ from shoal.dialects.native.adoption import Adopter, adopter_from, adopter_of, is
 from shoal.kube.kinds import JOB, POD, REPLICA_SET, SERVICE_ACCOUNT, Kind
 from shoal.kube.objects import Key, Obj, labels_of, name_of
 from shoal.kube.owners import controller_of
-from shoal.kube.selectors import from_label_selector
+from shoal.kube.selectors import from_labels
 from shoal.operator.embedded import JobReconciler
 from shoal.scheduler.transforms import slim_pod
 
@@ -36,7 +36,7 @@ def pod(name: str = "p", phase: str = "Running", **labels: str) -> Obj:
 
 
 def claimant(name: str, kind: Kind = REPLICA_SET, *, created: str = "", takes: bool = True, **labels: str) -> Adopter:
-    return Adopter(kind, Key(NS, name), f"uid-{name}", created, from_label_selector({"matchLabels": labels}), takes)
+    return Adopter(kind, Key(NS, name), f"uid-{name}", created, from_labels(labels), takes)
 
 
 OWNED = {"ownerReferences": [{"uid": "u", "controller": True}]}

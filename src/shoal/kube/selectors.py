@@ -115,6 +115,13 @@ def from_label_selector(selector: Mapping[str, Any] | None) -> LabelSelector:
     return _selector(found)
 
 
+def from_labels(labels: Mapping[str, str] | None) -> LabelSelector:
+    """The selector of a plain map (a Service's): every label must have that value; an empty map chooses nothing."""
+    if not labels:
+        return NOTHING
+    return _selector(Requirement(key, "=", (value,)) for key, value in labels.items())
+
+
 _EXPRESSION_OPERATORS = {"In": "in", "NotIn": "notin", "Exists": "exists", "DoesNotExist": "!"}
 
 
