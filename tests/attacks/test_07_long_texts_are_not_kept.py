@@ -9,14 +9,11 @@ from typing import Any
 import pytest
 
 from shoal.apiserver import paths
-from shoal.kube.defaults.pods import pull_policy
-from shoal.kube.schema import Schema
-from shoal.kube.structural_schema import fast_path
+from shoal.kube.defaults.pod_defaults import pull_policy
 
 READERS: dict[str, Callable[[str], Any]] = {
     "image": pull_policy,
     "path": paths.read,
-    "text with a format": lambda text: fast_path._text(Schema("string", format="email"), text),
 }
 
 

@@ -14,9 +14,9 @@ import pytest
 from kit.pods import container, pod, stored
 from shoal.apiserver import jsonpath
 from shoal.dialects.volcano.spec import seconds_of
-from shoal.kube.defaults.pods import pull_policy
+from shoal.kube.defaults.pod_defaults import pull_policy
 from shoal.kube.objects import Obj
-from shoal.kube.validation.env import FIELD_PATHS, field_reference
+from shoal.kube.validation.env_rules import FIELD_PATHS, field_reference
 from shoal.node.environment import (
     MAX_CHARACTERS,
     MAX_TEXT_CHARACTERS,

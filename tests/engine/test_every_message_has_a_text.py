@@ -12,7 +12,7 @@ from shoal.engine import EventType
 from shoal.engine.messages import CATALOG as ENGINE
 from shoal.engine.messages import cause_of
 from shoal.engine.types import Event
-from shoal.kube.messages import Message, decoded, encoded
+from shoal.kube.messages import Message, decode, encode
 from shoal.kube.times import parse
 from shoal.operator.messages import CATALOG
 
@@ -54,17 +54,17 @@ def test_every_event_is_a_cause() -> None:
 
 def test_a_message_with_parts_survives_an_annotation() -> None:
     message = Message("Restarting", {"job": "a", "cause": Message("Cause.NoRestart", {"cause": Message("Cause.Stop")})})
-    assert decoded(encoded(message)) == message
+    assert decode(encode(message)) == message
     assert ENGINE.text(message) == "a restarts as a whole, because no restart is left: its user asked to stop it"
 
 
 def test_an_annotation_that_is_no_message_is_none() -> None:
     deep = '{"code":"a","parameters":{"b":' * 200 + "1" + "}}" * 200
     for text in ("", "x", "[]", '{"code": 3}', '{"code":"a","parameters":{"b":{"c":1}}}', "1" * 5000, deep):
-        assert decoded(text) is None
+        assert decode(text) is None
 
 
 def test_a_message_that_is_nested_without_end_is_none() -> None:
     for text in ('{"code":"a","parameters":{"b":' + "[" * depth + "]" * depth + "}}" for depth in (17, 400)):
-        assert decoded(text) is None
-    assert decoded('{"code":"a","parameters":{"b":[["c"]]}}') == Message("a", {"b": [["c"]]})
+        assert decode(text) is None
+    assert decode('{"code":"a","parameters":{"b":[["c"]]}}') == Message("a", {"b": [["c"]]})

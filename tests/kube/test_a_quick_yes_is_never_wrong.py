@@ -13,8 +13,7 @@ from shoal.kube import fast_validation, kinds
 from shoal.kube.schema import _is_clean
 from shoal.kube.schemas import schema_of
 from shoal.kube.structural_schema import validate
-from shoal.kube.structural_schema.fast_path import _fits
-from shoal.kube.structural_schema.parse import schema_below
+from shoal.kube.structural_schema.schema_parser import schema_below
 
 NOW = "2026-02-28T23:59:59Z"
 POD = {
@@ -105,7 +104,6 @@ def test_what_fits_quickly_fits(data: st.DataObject) -> None:
     if isinstance(value, dict):
         value = {name: child for name, child in value.items() if data.draw(st.integers(0, 9))}
     if CUSTOM_TYPE.accepts(value):
-        assert _fits(CUSTOM, value)
         assert not validate(CUSTOM, value)
 
 

@@ -13,7 +13,7 @@ from kit.crd_builders import TEXT, custom, fields, items
 from shoal.kube.errors import Cause
 from shoal.kube.objects import Obj
 from shoal.kube.structural_schema import apply_defaults, prune, schema_from, validate
-from shoal.kube.structural_schema.validate import go_float
+from shoal.kube.structural_schema.schema_validation import go_float
 
 
 def text(**more: Any) -> Obj:

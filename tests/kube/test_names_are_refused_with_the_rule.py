@@ -69,11 +69,6 @@ def test_a_name_is_validated_by_its_rule(rule: names.Rule, value: str, problems:
     assert rule(value) == problems
 
 
-def test_port_numbers_have_bounds() -> None:
-    assert [names.port_number(n) for n in (1, 65535)] == [[], []]
-    assert names.port_number(0) == ["must be between 1 and 65535, inclusive"]
-
-
 @given(st.from_regex("[a-z]([-a-z0-9]*)", fullmatch=True), st.integers())
 def test_a_generated_name_is_a_name_and_begins_as_asked(prefix: str, seed: int) -> None:
     name = names.generate(prefix, Random(seed))

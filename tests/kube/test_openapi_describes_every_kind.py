@@ -11,6 +11,7 @@ import schemathesis
 from kit.crd_builders import TEXT, definition, fields, version
 from shoal.kube.kinds import BUILT_IN, NAMESPACE, POD, Kind
 from shoal.kube.openapi import document, v2
+from shoal.kube.schemas import named, schema_of
 from shoal.kube.structural_schema import kinds_of
 
 SCALE = {"specReplicasPath": ".spec.size", "statusReplicasPath": ".status.size"}
@@ -133,23 +134,20 @@ def test_namespaces_are_not_deleted_all_at_once() -> None:
     ]
 
 
-EXPLAINED = [
-    ((POD,), "A group of containers that run together on one node and share addresses and volumes."),
-    ((POD, "spec", "containers"), "The containers. At least one; their names cannot be changed."),
-    (
-        (POD, "spec", "containers", "env", "valueFrom", "fieldRef"),
-        "A field of the pod, such as metadata.name or status.podIP.",
-    ),
-    ((POD, "metadata", "ownerReferences", "uid"), "UID of the owner."),
+EXPLAINED: list[tuple[tuple[Any, ...], str]] = [
+    ((POD,), schema_of(POD).about),
+    ((POD, "spec", "containers"), named("PodSpec").fields["containers"].description),
+    ((POD, "spec", "containers", "env", "valueFrom", "fieldRef"), named("EnvVarSource").fields["fieldRef"].description),
+    ((POD, "metadata", "ownerReferences", "uid"), named("OwnerReference", "meta").fields["uid"].description),
     ((WIDGET, "spec"), "What is wanted."),
     ((WIDGET, "spec", "size"), "How many."),
-    ((WIDGET, "metadata", "name"), "Name, unique within the kind and namespace. Cannot be changed."),
+    ((WIDGET, "metadata", "name"), named("ObjectMeta", "meta").fields["name"].description),
 ]
 
 
-@pytest.mark.parametrize(("where", "message"), EXPLAINED, ids=[".".join([str(w[0]), *w[1:]]) for w, _ in EXPLAINED])
-def test_fields_are_explained_at_every_level(where: tuple[Any, ...], message: str) -> None:
-    assert explained(*where)["description"] == message
+@pytest.mark.parametrize(("where", "description"), EXPLAINED, ids=[".".join([str(w[0]), *w[1:]]) for w, _ in EXPLAINED])
+def test_fields_are_explained_at_every_level(where: tuple[Any, ...], description: str) -> None:
+    assert explained(*where)["description"] == description
 
 
 def test_lists_and_choices_are_described_for_merging_and_choosing() -> None:
@@ -158,7 +156,7 @@ def test_lists_and_choices_are_described_for_merging_and_choosing() -> None:
     spec = found["io.k8s.api.core.v1.PodSpec"]["properties"]
     assert containers["properties"]["spec"]["allOf"] == [{"$ref": "#/components/schemas/io.k8s.api.core.v1.PodSpec"}]
     assert spec["volumes"] == {
-        "description": "The volumes its containers can mount.",
+        "description": named("PodSpec").fields["volumes"].description,
         "type": "array",
         "items": {"$ref": "#/components/schemas/io.k8s.api.core.v1.Volume"},
         "x-kubernetes-list-type": "map",

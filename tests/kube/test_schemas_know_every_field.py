@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from shoal.kube.kinds import BUILT_IN, POD, SERVICE, Kind
+from shoal.kube.kinds import BUILT_IN, POD, Kind
 from shoal.kube.schema import Schema
 from shoal.kube.schemas import groups, named, package, schema_of
 from shoal.kube.schemas.schema_dsl import Package
@@ -52,45 +52,6 @@ def test_every_type_a_declaration_names_exists(group: str) -> None:
 
 def test_the_same_schema_is_given_each_time() -> None:
     assert schema_of(POD) is schema_of(POD)
-
-
-MERGING = [
-    ("PodSpec", "containers", "map", ("name",), "name", {"merge"}),
-    ("PodSpec", "volumes", "map", ("name",), "name", {"merge", "retainKeys"}),
-    ("PodSpec", "tolerations", "atomic", (), "", set()),
-    ("Container", "ports", "map", ("containerPort", "protocol"), "containerPort", {"merge"}),
-    ("ServiceSpec", "ports", "map", ("port", "protocol"), "port", {"merge"}),
-    ("PodStatus", "hostIPs", "atomic", (), "ip", {"merge"}),
-    ("NodeSpec", "podCIDRs", "set", (), "", {"merge"}),
-]
-
-
-@pytest.mark.parametrize(
-    ("owner", "field", "list_type", "keys", "merge_key", "strategy"),
-    MERGING,
-    ids=lambda v: v if isinstance(v, str) else "",
-)
-def test_lists_declare_how_they_merge(
-    owner: str, field: str, list_type: str, keys: tuple[str, ...], merge_key: str, strategy: set[str]
-) -> None:
-    schema = named(owner).fields[field]
-    assert (schema.list_type, schema.list_keys, schema.patch_key, schema.patch_strategy) == (
-        list_type, keys, merge_key, frozenset(strategy),
-    )  # fmt: skip
-
-
-def test_maps_and_references_declare_whether_they_are_atomic() -> None:
-    found = {
-        "selector": schema_of(SERVICE).fields["spec"].fields["selector"].map_type,
-        "labels": named("ObjectMeta", "meta").fields["labels"].map_type,
-        "reference": named("ObjectReference").map_type,
-        "claim": named("PersistentVolumeSpec").fields["claimRef"].map_type,
-    }
-    assert found == {"selector": "atomic", "labels": "granular", "reference": "atomic", "claim": "granular"}
-
-
-def test_a_key_that_may_be_left_out_has_its_default_in_the_schema() -> None:
-    assert named("ContainerPort").fields["protocol"].default == "TCP"
 
 
 def test_a_schema_of_schemas_refers_back_to_itself() -> None:

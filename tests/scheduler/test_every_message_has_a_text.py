@@ -11,7 +11,7 @@ import pytest
 
 import shoal
 from shoal.engine.messages import CATALOG as ENGINE
-from shoal.kube.messages import Message, decoded, encoded
+from shoal.kube.messages import Message, decode, encode
 from shoal.scheduler.messages import CATALOG, condition_text, text
 from shoal.scheduler.planner.equivalence_classes import ObjectionKind
 
@@ -61,7 +61,7 @@ def test_a_message_with_a_list_survives_an_annotation() -> None:
     parts = [Message("Resources.Short", {"need": "2", "resource": "cpu", "free": "1", "whole": "4", "node": "a"})]
     parts.append(Message("Barred.Cordoned.One"))
     message = Message("Waiting", {"cause": Message("All", {"parts": parts})})
-    assert decoded(encoded(message)) == message
+    assert decode(encode(message)) == message
     assert text(message) == "waiting: needs 2 cpu, the most free is 1 of 4 on node a; 1 node is cordoned"
 
 

@@ -23,7 +23,7 @@ from shoal.dialects.gang_backends.delegate import unsupported_features
 from shoal.engine import JobState, Observed, ObservedRunOwner
 from shoal.engine.advance import advance
 from shoal.kube import times
-from shoal.kube.messages import MESSAGE, decoded
+from shoal.kube.messages import MESSAGE, decode
 from shoal.kube.objects import Obj, annotations_of, name_of
 
 _WRITE = "write some into its spec"
@@ -164,7 +164,7 @@ def _line_of(event: Obj) -> Line | None:
     count = event.get("count") or 1
     repeats = f" ({count} times)" if count > 1 else ""
     text = (event.get("message") or "").rstrip(".")
-    return Line(times.parse(when), f"{text}{repeats}.", decoded(annotations_of(event).get(MESSAGE) or ""))
+    return Line(times.parse(when), f"{text}{repeats}.", decode(annotations_of(event).get(MESSAGE) or ""))
 
 
 def _printable(text: str) -> str:

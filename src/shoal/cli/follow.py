@@ -27,7 +27,7 @@ from shoal.engine import GroupRef, OwnedObjectRef, TaskRef
 from shoal.engine.policies import ExternalGate, Gate
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import EVENT, POD
-from shoal.kube.messages import MESSAGE, decoded
+from shoal.kube.messages import MESSAGE, decode
 from shoal.kube.objects import Key, Obj, annotations_of, uid_of
 from shoal.log_signals import visible
 
@@ -237,7 +237,7 @@ class Follower:
         def changed(change: Change) -> None:
             event = change.new or {}
             reported = uid, str(event.get("message") or "")
-            message = decoded(annotations_of(event).get(MESSAGE) or "")
+            message = decode(annotations_of(event).get(MESSAGE) or "")
             if (
                 (event.get("reason") in reasons or (message is not None and message.reason == OWNED_OBJECT_FAILED))
                 and reported not in self._create_failures

@@ -15,7 +15,7 @@ from shoal.cluster.registry import Core, Resource
 from shoal.cluster.types import DeleteResult, Stored
 from shoal.kube import kinds, times
 from shoal.kube.conditions import with_condition
-from shoal.kube.defaults import pods as pod_defaults
+from shoal.kube.defaults import pod_defaults
 from shoal.kube.errors import ApiError, conflict, forbidden
 from shoal.kube.objects import Key, Obj
 

@@ -9,7 +9,7 @@ from shoal.cluster.registry import Core
 from shoal.cluster.types import DeleteResult, Stored
 from shoal.kube import kinds
 from shoal.kube.conditions import with_condition
-from shoal.kube.defaults import pods as pod_defaults
+from shoal.kube.defaults import pod_defaults
 from shoal.kube.errors import ApiError, bad_request, conflict, invalid
 from shoal.kube.kinds import Kind
 from shoal.kube.objects import Key, Obj, at_path

@@ -11,7 +11,7 @@ from typing import Any
 
 from shoal.kube.objects import Obj
 
-TOO_LARGE = "TooLarge"  # the reason: all nodes there are would not hold it, were they empty
+TOO_LARGE = "TooLarge"  # reason: it would not fit the cluster even if all nodes were empty
 # Pods have a separate condition, because autoscalers look for one reason only. It describes pods that wait; one that
 # has found a node since may still carry it.
 POD_TOO_LARGE = "shoal.dev/TooLarge"

@@ -48,43 +48,33 @@ def _structural(schema: Obj, named: dict[str, Any], *, defaults: bool) -> Obj:
         target = named[schema["$ref"].rpartition("/")[2]]
         schema = {**target, **{key: value for key, value in schema.items() if key != "$ref"}}
     if "anyOf" in schema:
-        return _structural(_without_null(schema, named), named, defaults=defaults)
+        # X or null becomes X with a flag; the models have no other unions.
+        (choice,) = [choice for choice in schema["anyOf"] if choice.get("type") != "null"]
+        if "$ref" in choice:
+            choice = named[choice["$ref"].rpartition("/")[2]]
+        rest = {key: value for key, value in schema.items() if key != "anyOf"}
+        return _structural({**choice, **rest, "nullable": True}, named, defaults=defaults)
     result: Obj = {}
     for key, value in schema.items():
         if key in ("title", "$defs") or (key in ("default", "required") and not defaults):
             continue
-        if key == "default" and value is None:
-            continue  # absent and null mean the same here
-        result[key] = _keyword(key, value, named, defaults=defaults)
+        if key == "properties":
+            result[key] = {name: _structural(child, named, defaults=defaults) for name, child in value.items()}
+        elif key in ("items", "additionalProperties") and isinstance(value, dict):
+            result[key] = _structural(value, named, defaults=defaults)
+        elif key == "description":
+            result[key] = " ".join(value.split())
+        elif key != "default":
+            result[key] = value
+        elif value is not None:  # absent and null mean the same here
+            result[key] = _without_absent(value)
     if "enum" in result:
         result.setdefault("type", "string")
     return result
 
 
-def _keyword(key: str, value: Any, named: dict[str, Any], *, defaults: bool) -> Any:
-    if key == "properties":
-        return {name: _structural(property_schema, named, defaults=defaults) for name, property_schema in value.items()}
-    if key in ("items", "additionalProperties") and isinstance(value, dict):
-        return _structural(value, named, defaults=defaults)
-    if key == "description":
-        return " ".join(value.split())
-    return _without_absent(value) if key == "default" else value
-
-
 def _without_absent(value: Any) -> Any:
-    """A default without what it does not say."""
+    """A default without its null fields."""
     if not isinstance(value, dict):
         return value
-    return {
-        name: _without_absent(property_schema) for name, property_schema in value.items() if property_schema is not None
-    }
-
-
-def _without_null(schema: Obj, named: dict[str, Any]) -> Obj:
-    """X or null becomes X with a flag; unions of anything else have no place in our models."""
-    choices = [choice for choice in schema["anyOf"] if choice.get("type") != "null"]
-    (choice,) = choices
-    if "$ref" in choice:
-        choice = named[choice["$ref"].rpartition("/")[2]]
-    rest = {key: value for key, value in schema.items() if key != "anyOf"}
-    return {**choice, **rest, "nullable": True}
+    return {name: _without_absent(child) for name, child in value.items() if child is not None}

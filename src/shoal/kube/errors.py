@@ -16,7 +16,7 @@ from shoal.kube.objects import Obj
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """One mistake: its kind, a message that describes it, and the path of the field."""
+    """One error: its kind, a message that describes it, and the path of the field."""
 
     reason: str  # FieldValueInvalid, FieldValueRequired, FieldValueDuplicate, FieldValueNotSupported, ...
     message: str
@@ -30,8 +30,10 @@ MAX_CAUSES_CHARACTERS = 2**18
 
 
 def bounded(causes: Iterable[Cause]) -> list[Cause]:
-    """The first mistakes, and that there are more where they would fill an answer of megabytes: an object may hold a
-    hundred thousand wrong values, and a cause may show the whole list that a value stands in."""
+    """The first errors, and a note that there are more where all would make a response of megabytes.
+
+    An object may hold a hundred thousand wrong values, and a cause may show the whole list that a value stands in.
+    """
     kept, characters = [], 0
     for cause in causes:
         if characters > MAX_CAUSES_CHARACTERS:
@@ -112,7 +114,7 @@ def stale(kind: Kind, name: str) -> ApiError:
 
 
 def invalid(kind: Kind, name: str, causes: Iterable[Cause]) -> ApiError:
-    """The mistakes at once, in the wording of Kubernetes: one alone, several in brackets."""
+    """All errors at once, in the wording of Kubernetes: one alone, several in brackets."""
     found = bounded(causes)
     texts = list(dict.fromkeys(str(c) for c in found))
     listed = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"

@@ -1,6 +1,6 @@
-"""The short way to a yes: a schema as types of msgspec, whose converter walks a value in C.
+"""Fast validation: a schema compiled to msgspec types, whose converter walks a value in C.
 
-Nearly every object written is valid, so the cost of a write is the walk that finds no mistake. The msgspec types
+Nearly every object written is valid, so the cost of a write is the walk that finds no error. The msgspec types
 built here may reject valid values (a rare form of a time) but never accept an invalid one: a rejected value is
 validated in full by `shoal.kube.schema` or `shoal.kube.structural_schema`, which also produce the messages. Building
 the types costs as much as some hundred full walks, so it waits until a schema has proved busy; a schema that the types
@@ -56,6 +56,7 @@ class FastValidator:
     def accepts(self, value: Any) -> bool:
         if self._type is None:
             self._uses += 1
+            # Not `>=`: a schema that no type expresses would be tried again on every write.
             if self._uses != COMPILE_AFTER:
                 return False
             try:
@@ -77,7 +78,7 @@ def decode_validator(schema: Schema) -> FastValidator:
 
 @lru_cache(maxsize=KNOWN_SCHEMAS)
 def schema_validator(schema: Schema) -> FastValidator:
-    """Whether a custom schema has nothing to complain about: `shoal.kube.structural_schema.fast_path`."""
+    """Whether a value is valid by a custom schema: `shoal.kube.structural_schema.schema_validation`."""
     return FastValidator(schema, _schema_type)
 
 
@@ -130,19 +131,14 @@ def _value_type(schema: Schema) -> Any:
     if schema_type == "string" and schema.format in ("", "date-time"):
         return _TEXTS[schema.format]
     if schema_type == "integer" and not schema.enum:
-        return _between(schema.format, rules.get("minimum"), rules.get("maximum"))
+        bits = 31 if schema.format == "int32" else 63
+        low, high = rules.get("minimum", -(2**bits)), rules.get("maximum", 2**bits - 1)
+        if low != int(low) or high != int(high) or low < -(2**bits) or high >= 2**bits:
+            raise _Inexpressible  # a limit that is no whole number, or outside of the format
+        return Annotated[int, Meta(ge=int(low), le=int(high))]
     if schema_type == "boolean" and not schema.enum:
         return bool
     raise _Inexpressible
-
-
-def _between(form: str, low: Any, high: Any) -> Any:
-    bits = 31 if form == "int32" else 63
-    minimum = max(-(2**bits), -(2**bits) if low is None else int(low))
-    maximum = min(2**bits - 1, 2**bits - 1 if high is None else int(high))
-    if minimum != (low if low is not None else minimum) or maximum != (high if high is not None else maximum):
-        raise _Inexpressible  # a limit that is no whole number, or outside of what can be
-    return Annotated[int, Meta(ge=minimum, le=maximum)]
 
 
 # --- both ----------------------------------------------------------------------------------------------------------

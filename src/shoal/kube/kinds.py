@@ -105,7 +105,7 @@ REPLICA_SET = Kind(
     "apps", "v1", "ReplicaSet", "replicasets", True, ("rs",), ("all",),
     subresources=frozenset({"status", "scale"}), scale=Scale(".spec.replicas", ".status.replicas", ".spec.selector"),
 )  # fmt: skip
-# Its first version. Kubernetes has given it up, manifests of that time have not.
+# Its first version. Kubernetes has removed it, but old manifests still use it.
 REPLICA_SET_V1BETA1 = Kind(
     "extensions", "v1beta1", "ReplicaSet", "replicasets", True,
     subresources=REPLICA_SET.subresources, scale=REPLICA_SET.scale,

@@ -12,9 +12,9 @@ from typing import Any
 
 import msgspec
 
-MESSAGE = "shoal.dev/message"  # on an Event: its message as code and parameters, for programs
-_LONGEST = 4096  # letters of that annotation that are read
-_DEEPEST = 16  # messages and lists within each other that are read
+MESSAGE = "shoal.dev/message"  # annotation of an Event: its message as code and parameters, for programs
+_MAX_LENGTH = 4096  # longer annotations are neither written nor read
+_MAX_DEPTH = 16  # of messages and lists within each other
 
 
 class Message(msgspec.Struct, frozen=True, gc=False):
@@ -57,19 +57,19 @@ class _Parts(list[Any]):
         return (separator or ", ").join(map(str, self))
 
 
-def encoded(message: Message) -> str:
+def encode(message: Message) -> str:
     return msgspec.json.encode(message).decode()
 
 
-def annotation(message: Message) -> dict[str, str]:
-    """For the Event with this message; empty where it is longer than what is read."""
-    text = encoded(message)
-    return {MESSAGE: text} if len(text) <= _LONGEST else {}
+def to_annotation(message: Message) -> dict[str, str]:
+    """The annotation of the Event with this message; none where it is longer than what `decode` reads."""
+    text = encode(message)
+    return {MESSAGE: text} if len(text) <= _MAX_LENGTH else {}
 
 
-def decoded(text: str) -> Message | None:
-    """The message of an annotation; None where it is none."""
-    if len(text) > _LONGEST:
+def decode(text: str) -> Message | None:
+    """The message of an annotation, or None where its text is no message."""
+    if len(text) > _MAX_LENGTH:
         return None
     try:
         return _message(msgspec.json.decode(text, type=dict[str, Any]))
@@ -77,7 +77,7 @@ def decoded(text: str) -> Message | None:
         return None
 
 
-def _message(plain: Mapping[str, Any], depth: int = _DEEPEST) -> Message:
+def _message(plain: Mapping[str, Any], depth: int = _MAX_DEPTH) -> Message:
     found = msgspec.convert(plain, Message)
     return Message(found.code, {name: _parameter(value, depth) for name, value in found.parameters.items()})
 

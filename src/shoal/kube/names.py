@@ -128,6 +128,7 @@ def path_segment(value: str) -> list[str]:
 def qualified_name(value: str) -> list[str]:
     """The key of a label, an annotation or a taint: an optional DNS prefix, a slash, a name."""
     prefix, slash, name = value.rpartition("/")
+    # More than one slash fails as a whole; API servers give no details then.
     if "/" in prefix:
         with_prefix = "with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
         return [f"a valid label key {_QUALIFIED_REFUSAL} {with_prefix}"]
@@ -147,13 +148,12 @@ def qualified_name(value: str) -> list[str]:
 
 def config_key(value: str) -> list[str]:
     """A key in a ConfigMap or a Secret: it becomes a file name, so it may not climb out of its folder."""
-    return [*_config_key_shape(value), *_parent_reference(value)]
-
-
-def _parent_reference(value: str) -> list[str]:
+    problems = list(_config_key_shape(value))
     if value in (".", ".."):
-        return [f"must not be '{value}'"]
-    return ["must not start with '..'"] if value.startswith("..") else []
+        problems.append(f"must not be '{value}'")
+    elif value.startswith(".."):
+        problems.append("must not start with '..'")
+    return problems
 
 
 def env_var_name(value: str) -> list[str]:
@@ -178,21 +178,13 @@ def port_name(value: str) -> list[str]:
     return found
 
 
-def port_number(value: int) -> list[str]:
-    return in_range(value, 1, 65535)
-
-
-def in_range(value: int, low: int, high: int) -> list[str]:
-    return [] if low <= value <= high else [out_of_range(low, high)]
-
-
 class RandomChooser(Protocol):
     """The interface of `random.Random` that name generation uses."""
 
     def choices(self, population: Sequence[str], *, k: int) -> list[str]: ...
 
 
-# No vowels and nothing that looks like one, so that chance spells nothing.
+# Without vowels and digits that resemble them, so that no random suffix is a word.
 _LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 _RANDOM_LENGTH = 5
 _HASH_LENGTH = 10

@@ -1,6 +1,6 @@
 """Owner references: which objects own an object, which controls it, and which wait for its deletion.
 
-References name an owner by kind and name for people, but ownership is decided by uid: a namesake created later owns
+References name an owner by kind and name for the reader, but ownership is decided by uid: a namesake created later owns
 nothing.
 """
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from shoal.kube.objects import Obj
@@ -40,6 +40,7 @@ def _effective(pod: Obj, resources_of: Any) -> Amounts:
     for container in spec.get("initContainers") or ():
         effective = resources_of(container.get("resources") or {})
         if container.get("restartPolicy") == "Always":
+            # A sidecar keeps running, so it counts for every later init container and for the containers.
             sidecars = add(sidecars, effective)
             starting = _maximum(starting, sidecars)
         else:
@@ -58,8 +59,4 @@ def add(*parts: Mapping[str, int]) -> Amounts:
 
 
 def _maximum(a: Mapping[str, int], b: Mapping[str, int]) -> Amounts:
-    return {name: max(a.get(name, 0), b.get(name, 0)) for name in _names((a, b))}
-
-
-def _names(parts: Iterable[Mapping[str, int]]) -> list[str]:
-    return list(dict.fromkeys(name for part in parts for name in part))
+    return {name: max(a.get(name, 0), b.get(name, 0)) for name in {**a, **b}}

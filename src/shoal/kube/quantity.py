@@ -73,7 +73,26 @@ class Quantity:
         return cls(thousandths * 10**6, family)
 
     def __str__(self) -> str:
-        return self.spelling or _canonical(self.nanos, self.family)
+        if self.spelling:
+            return self.spelling
+        nanos, family = self.nanos, self.family
+        if nanos == 0:
+            return "0"
+        if family is Family.BINARY and (abs(nanos) < 1024 * _NANO or nanos % _NANO):
+            family = Family.DECIMAL  # small and broken amounts have no binary suffix that loses nothing
+        if family is Family.BINARY:
+            amount, step = nanos // _NANO, 0
+            while amount % 1024 == 0 and step < 6:
+                amount //= 1024
+                step += 1
+            return f"{amount}{_BINARY_SUFFIXES[step]}"
+        exponent = -9
+        while nanos % 1000 == 0 and (family is Family.EXPONENT or exponent < 18):
+            nanos //= 1000
+            exponent += 3
+        if family is Family.EXPONENT:
+            return f"{nanos}e{exponent}" if exponent else str(nanos)
+        return f"{nanos}{_DECIMAL_SUFFIXES[exponent]}"
 
     def value(self) -> int:
         """Whole units; a fraction counts as one more, away from zero."""
@@ -117,15 +136,26 @@ def _parse(text: str) -> Quantity:
         raise BadQuantity(BAD_FORM)
     sign, whole, fraction, suffix = parts[1], parts[2].lstrip("0") or "0", parts[3] or "", parts[4]
     family, exponent = _suffix(suffix)
-    if _is_short(family, exponent, whole, fraction):
-        nanos = _scaled(int(whole + fraction), family, exponent, len(fraction))
-        kept = text if _keeps_spelling(family, exponent, whole + fraction, len(fraction)) else ""
+    digits = whole + fraction
+    nanos = _scaled(int(digits), family, exponent, len(fraction))
+    # An API server reads a short one as a 64-bit number with a scale: then it neither rounds nor caps it.
+    if family is Family.BINARY:
+        is_short = not fraction and 14 - len(whole) - exponent * 3 // 10 >= 0
     else:
-        if not parts[2] and not fraction:
-            raise BadQuantity(BAD_NUMBER)
-        nanos = _scaled(int(whole + fraction), family, exponent, len(fraction))
-        nanos, family, kept = *_bounded(nanos, family), ""
-    return Quantity(-nanos if sign == "-" else nanos, family, kept)
+        is_short = len(digits) <= _FAST_DIGITS and exponent - len(fraction) >= -9
+    keeps_text = False
+    if is_short:
+        if family is Family.BINARY:
+            keeps_text = int(digits) & 7 != 0
+        else:
+            keeps_text = (exponent - len(fraction)) % 3 == 0 and not digits.endswith("000") and digits[0] != "0"
+    elif not parts[2] and not fraction:
+        raise BadQuantity(BAD_NUMBER)
+    elif family is Family.BINARY:
+        if 0 < nanos < _NANO:
+            family = Family.DECIMAL
+        nanos = min(nanos, _MOST * _NANO)  # an API server caps what does not fit into 64 bits
+    return Quantity(-nanos if sign == "-" else nanos, family, text if keeps_text else "")
 
 
 def _suffix(suffix: str) -> tuple[Family, int]:
@@ -138,19 +168,6 @@ def _suffix(suffix: str) -> tuple[Family, int]:
     return Family.EXPONENT, int(suffix[1:])
 
 
-def _is_short(family: Family, exponent: int, whole: str, fraction: str) -> bool:
-    """Whether an API server reads it as a 64-bit number with a scale: then it neither rounds nor caps it."""
-    if family is Family.BINARY:
-        return not fraction and 14 - len(whole) - exponent * 3 // 10 >= 0
-    return len(whole) + len(fraction) <= _FAST_DIGITS and exponent - len(fraction) >= -9
-
-
-def _keeps_spelling(family: Family, exponent: int, digits: str, places: int) -> bool:
-    if family is Family.BINARY:
-        return int(digits) & 7 != 0
-    return (exponent - places) % 3 == 0 and not digits.endswith("000") and digits[0] != "0"
-
-
 def _scaled(digits: int, family: Family, exponent: int, places: int) -> int:
     """The amount in billionths, rounded up where it is finer than that: a little is never nothing."""
     if family is Family.BINARY:
@@ -158,38 +175,6 @@ def _scaled(digits: int, family: Family, exponent: int, places: int) -> int:
     power = exponent - places + 9
     if power >= 0:
         return digits * int(10**power)
-    if -power > len(str(digits)):
+    if -power > len(str(digits)):  # without computing a power of ten with thousands of digits
         return 1 if digits else 0
     return _round_up(digits, int(10**-power))
-
-
-def _bounded(nanos: int, family: Family) -> tuple[int, Family]:
-    if family is not Family.BINARY:
-        return nanos, family
-    if 0 < nanos < _NANO:
-        return nanos, Family.DECIMAL
-    return min(nanos, _MOST * _NANO), family
-
-
-def _canonical(nanos: int, family: Family) -> str:
-    if nanos == 0:
-        return "0"
-    if family is Family.BINARY and (abs(nanos) < 1024 * _NANO or nanos % _NANO):
-        family = Family.DECIMAL  # small and broken amounts have no binary suffix that loses nothing
-    if family is Family.BINARY:
-        return _binary(nanos // _NANO)
-    exponent = -9
-    while nanos % 1000 == 0 and (family is Family.EXPONENT or exponent < 18):
-        nanos //= 1000
-        exponent += 3
-    if family is Family.EXPONENT:
-        return f"{nanos}e{exponent}" if exponent else str(nanos)
-    return f"{nanos}{_DECIMAL_SUFFIXES[exponent]}"
-
-
-def _binary(amount: int) -> str:
-    step = 0
-    while amount % 1024 == 0 and step < 6:
-        amount //= 1024
-        step += 1
-    return f"{amount}{_BINARY_SUFFIXES[step]}"

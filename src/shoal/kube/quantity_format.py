@@ -1,4 +1,4 @@
-"""Amounts formatted for people. What a pod requests is computed in `shoal.kube.pod_resources`."""
+"""Amounts formatted for the terminal. What a pod requests is computed in `shoal.kube.pod_resources`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ BINARY = (("Ti", 1 << 40), ("Gi", 1 << 30), ("Mi", 1 << 20), ("Ki", 1 << 10))
 
 @lru_cache(maxsize=4096)
 def shown(name: str, milli: int) -> str:
-    """An amount as a person writes it: `500m`, `4`, `1.5Gi`."""
+    """An amount with at most one decimal place: `500m`, `4`, `1.5Gi`."""
     if name in ("memory", "ephemeral-storage") or name.startswith("hugepages-"):
         size = milli / 1000
         for suffix, factor in BINARY:

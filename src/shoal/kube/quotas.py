@@ -17,10 +17,11 @@ REQUIRED = ("cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "l
 
 
 def usage_of(pod: Obj) -> Amounts:
-    """In thousandths; a pod that has ended takes nothing."""
+    """In thousandths; a terminated pod uses nothing."""
     if at_path(pod, "status", "phase") in TERMINAL_PHASES:
         return {}
     requests = requests_of(pod)
+    # A quota may limit the same resource under several names.
     found: Amounts = {"pods": requests.pop("pods"), "count/pods": 1000}
     for name, amount in requests.items():
         found[f"requests.{name}"] = amount
@@ -49,7 +50,16 @@ def _is_in(requirement: Mapping[str, object], pod: Obj) -> bool:
         case "NotBestEffort":
             return not _is_best_effort(spec)
         case "PriorityClass":
-            return _has_class(requirement, spec.get("priorityClassName") or "")
+            name, values = spec.get("priorityClassName") or "", requirement.get("values")
+            is_listed = isinstance(values, list) and name in values
+            match requirement.get("operator"):
+                case "In":
+                    return is_listed
+                case "NotIn":
+                    return not is_listed  # as with labels: a pod without a class is in none of these
+                case "Exists":
+                    return bool(name)
+            return not name
     return False  # an unknown scope matches no pod
 
 
@@ -59,26 +69,13 @@ def _is_best_effort(spec: Obj) -> bool:
     return not any(requests.get(name) for name in ("cpu", "memory"))
 
 
-def _has_class(requirement: Mapping[str, object], name: str) -> bool:
-    values = requirement.get("values")
-    names = values if isinstance(values, list) else []
-    match requirement.get("operator"):
-        case "In":
-            return name in names
-        case "NotIn":
-            return name not in names  # as with labels: who has none has none of these
-        case "Exists":
-            return bool(name)
-    return not name
-
-
 def quota_usage(quota: Obj, pods: Iterable[Obj]) -> Amounts:
     """By all pods that the quota is for."""
     return add(*(usage_of(pod) for pod in pods if applies_to(quota, pod)))
 
 
 class QuotaTally:
-    """What is taken of one quota, and each pod's share of it."""
+    """The usage of one quota, and each pod's share of it."""
 
     def __init__(self, quota: Obj) -> None:
         self.quota = quota
@@ -97,23 +94,21 @@ class QuotaTally:
 
 
 def missing_resources(quota: Obj, pod: Obj) -> list[str]:
-    """What the quota counts and containers do not say: `cpu for: main`."""
+    """Resources that the quota limits and containers do not specify: `cpu for: main`."""
     hard, spec = at_path(quota, "spec", "hard", default={}), pod.get("spec") or {}
     found = []
     for name in sorted(set(REQUIRED) & hard.keys()):
         part, _, resource = name.rpartition(".")
-        names = [
-            each["name"] for each in spec.get("containers") or () if not _specifies(each, part or "requests", resource)
-        ]
+        names = []
+        for container in spec.get("containers") or ():
+            resources = container.get("resources") or {}
+            # A container that sets only a limit requests as much.
+            accepted = ("limits",) if part == "limits" else ("limits", "requests")
+            if not any(resource in (resources.get(field) or {}) for field in accepted):
+                names.append(container["name"])
         if names:
             found.append(f"{name} for: {','.join(names)}")
     return found
-
-
-def _specifies(container: Obj, part: str, resource: str) -> bool:
-    resources = container.get("resources") or {}
-    specified = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
-    return resource in (specified if part == "requests" else resources.get("limits") or {})
 
 
 def format_amount(name: str, milli: int) -> str:

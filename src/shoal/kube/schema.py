@@ -15,12 +15,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from dataclasses import field as attribute
+from functools import partial
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from shoal.kube import fast_validation
-from shoal.kube.formats import base64_problem, micro_time_problem, quantity_problem, time_problem
 from shoal.kube.objects import Obj
+from shoal.kube.wire_formats import base64_problem, micro_time_problem, quantity_problem, time_problem
 
 _NONE: Mapping[str, Any] = MappingProxyType({})
 
@@ -102,6 +103,7 @@ def _is_clean(schema: Schema, value: Any) -> bool:
                 if not schema.preserve_unknown:
                     return False
             elif child is None and below.custom and below.nullable:
+                # Built-in kinds have no nullable fields: a null there decodes to the zero value and is dropped.
                 continue
             elif child.__class__ is str and below.type == "string":
                 if below.format and not _text_fits(below, child):
@@ -110,32 +112,29 @@ def _is_clean(schema: Schema, value: Any) -> bool:
                 return False
         return True
     if expected == "array":
-        return value.__class__ is list and _items_are_clean(schema.items, value)
+        if value.__class__ is not list:
+            return False
+        item = schema.items
+        if item is None:
+            return True
+        if item.type == "string" and not item.format:
+            return all(child.__class__ is str for child in value)
+        return all(map(partial(_is_clean, item), value))  # a generator would make every call of this function slower
     if expected == "any":
         if schema.custom:
             return schema.preserve_unknown or _has_no_fields(value)
-        return schema.values is None or _fits_int_or_string(schema, schema.values, value)
+        if schema.values is None:
+            return True
+        if schema.format == "object-or-boolean" and not isinstance(value, dict | bool):
+            return False
+        return all(map(partial(_is_clean, schema.values), _objects(value)))
     return _scalar_fits(schema, value)
-
-
-def _items_are_clean(item: Schema | None, values: list[Any]) -> bool:
-    if item is None:
-        return True
-    if item.type == "string" and not item.format:
-        return all(child.__class__ is str for child in values)
-    return all(_is_clean(item, child) for child in values)
 
 
 def _has_no_fields(value: Any) -> bool:
     if isinstance(value, list):
         return all(_has_no_fields(child) for child in value)
     return not (isinstance(value, dict) and value)
-
-
-def _fits_int_or_string(schema: Schema, inner: Schema, value: Any) -> bool:
-    if schema.format == "object-or-boolean" and not isinstance(value, dict | bool):
-        return False
-    return all(_is_clean(inner, part) for part in _objects(value))
 
 
 def _objects(value: Any) -> list[Obj]:
@@ -174,7 +173,12 @@ def type_problem(schema: Schema, obj: Any) -> str | None:
     `shoal.kube.structural_schema.validate`.
     """
     if schema.custom:
-        return _custom_type_problem(schema, obj)
+        if not isinstance(obj, dict):
+            return f"json: cannot unmarshal {_json_type(obj)} into Go value of type map[string]interface {{}}"
+        metadata = schema.fields.get("metadata")
+        if metadata is None or obj.get("metadata") is None or is_clean(metadata, obj["metadata"]):
+            return None
+        return _first_problem(_decode(metadata, obj["metadata"], _Position()))
     if is_clean(schema, obj):
         return None
     try:
@@ -184,21 +188,13 @@ def type_problem(schema: Schema, obj: Any) -> str | None:
 
 
 def _first_problem(problems: Iterator[_Problem]) -> str | None:
+    # Go's decoder goes on after a mismatch and reports the first, but an error of a type's own decoder ends it.
     first = None
     for problem in problems:
         if problem.is_fatal:
             return problem.message
         first = first or problem.message
     return first
-
-
-def _custom_type_problem(schema: Schema, obj: Any) -> str | None:
-    if not isinstance(obj, dict):
-        return f"json: cannot unmarshal {_json_type(obj)} into Go value of type map[string]interface {{}}"
-    metadata = schema.fields.get("metadata")
-    if metadata is None or obj.get("metadata") is None or is_clean(metadata, obj["metadata"]):
-        return None
-    return _first_problem(_decode(metadata, obj["metadata"], _Position()))
 
 
 class _Position(NamedTuple):
@@ -214,7 +210,7 @@ class _Position(NamedTuple):
 
 class _Problem(NamedTuple):
     message: str
-    is_fatal: bool = False  # raised by the value's own decoder: nothing after it is looked at
+    is_fatal: bool = False  # raised by the type's own decoder, which ends the decoding
 
 
 def _decode(schema: Schema, value: Any, position: _Position) -> Iterator[_Problem]:
@@ -222,38 +218,27 @@ def _decode(schema: Schema, value: Any, position: _Position) -> Iterator[_Proble
     if value is None:
         return
     if schema.type == "any":
-        yield from _decode_either(schema, value, position)
-    elif schema.type == "object":
-        if isinstance(value, dict):
-            yield from _decode_fields(schema, value, position)
-        else:
-            yield _mismatch(schema, value, position)
-    elif schema.type == "array":
-        if isinstance(value, list):
+        if schema.format == "object-or-boolean" and not isinstance(value, dict | bool):
+            yield _Problem("boolean or JSON schema expected", is_fatal=True)
+        if schema.values is not None:
+            for part in _objects(value):
+                for problem in _decode(schema.values, part, position):
+                    yield problem._replace(is_fatal=True)
+    elif schema.type == "object" and isinstance(value, dict):
+        for name, child in value.items():
+            known = schema.fields.get(name)
+            if known is not None:
+                yield from _decode(known, child, position.below(schema.go_type, name, known.go_inside))
+            elif schema.values is not None:
+                yield from _decode(schema.values, child, position)
+    elif schema.type == "array" and isinstance(value, list):
+        if schema.items is not None:
             for child in value:
-                if schema.items is not None:
-                    yield from _decode(schema.items, child, position)
-        else:
-            yield _mismatch(schema, value, position)
+                yield from _decode(schema.items, child, position)
+    elif schema.type in ("object", "array"):
+        yield _mismatch(schema, value, position)
     elif not _scalar_fits(schema, value):
         yield _scalar_problem(schema, value, position)
-
-
-def _decode_either(schema: Schema, value: Any, position: _Position) -> Iterator[_Problem]:
-    if schema.format == "object-or-boolean" and not isinstance(value, dict | bool):
-        yield _Problem("boolean or JSON schema expected", is_fatal=True)
-    if schema.values is not None:
-        for part in _objects(value):
-            yield from (problem._replace(is_fatal=True) for problem in _decode(schema.values, part, position))
-
-
-def _decode_fields(schema: Schema, value: Obj, position: _Position) -> Iterator[_Problem]:
-    for name, child in value.items():
-        known = schema.fields.get(name)
-        if known is not None:
-            yield from _decode(known, child, position.below(schema.go_type, name, known.go_inside))
-        elif schema.values is not None:
-            yield from _decode(schema.values, child, position)
 
 
 def _scalar_problem(schema: Schema, value: Any, position: _Position) -> _Problem:
@@ -298,7 +283,7 @@ def unknown_fields(schema: Schema, obj: Any) -> list[str]:
     """The paths of fields the schema does not contain, as strict decoding names them: `spec.containers[0].foo`."""
     if is_clean(schema, obj):
         return []
-    found = list(_unknown(schema, obj, ""))
+    found = [path for path, _, _ in walk_unknown_fields(schema, obj, "")]
     return sorted(found) if schema.custom else found
 
 
@@ -311,20 +296,21 @@ def _has_fields(schema: Schema) -> bool:
     return schema.type == "object" or _items_of(schema) is schema
 
 
-def _unknown(schema: Schema, value: Any, path: str) -> Iterator[str]:
+def walk_unknown_fields(schema: Schema, value: Any, path: str) -> Iterator[tuple[str, str, Schema]]:
+    """The path and the name of each undeclared field below `path`, and the schema that does not declare it."""
     if isinstance(value, list):
         item = _items_of(schema)
         if item is not None:
             for index, child in enumerate(value):
-                yield from _unknown(item, child, f"{path}[{index}]")
+                yield from walk_unknown_fields(item, child, f"{path}[{index}]")
     elif isinstance(value, dict) and _has_fields(schema):
         for name, child in value.items():
             item_path = f"{path}.{name}" if path else name
             below = schema.field(name)
             if below is not None:
-                yield from _unknown(below, child, item_path)
+                yield from walk_unknown_fields(below, child, item_path)
             elif not schema.preserve_unknown:
-                yield item_path
+                yield item_path, name, schema
 
 
 def drop_unknown(schema: Schema, obj: Obj) -> Obj:

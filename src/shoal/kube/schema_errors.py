@@ -1,8 +1,8 @@
-"""Everything in an object that does not fit its schema, for people: the path, what was found, what would be right.
+"""Every value of an object that does not fit its schema: the path, the value and what is expected there.
 
 An API server's decoder stops at the first value of a wrong type and names the struct it was filling. A check before
-submission needs all of them, and then continues with the rest: `remove_mismatches` takes the misfits out.
-`find_unknown_fields` are undeclared fields, each with the name that was probably meant.
+submission needs all of them, and then continues with the rest: `remove_mismatches` removes the values that do not fit.
+`find_unknown_fields` are undeclared fields, each with the declared name closest to it.
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ from difflib import get_close_matches
 from typing import Any, Self
 
 from shoal.kube.errors import Cause
-from shoal.kube.objects import Obj
-from shoal.kube.schema import Schema, is_clean
+from shoal.kube.schema import Schema, is_clean, walk_unknown_fields
 from shoal.kube.validation.errors import invalid
 
 Steps = tuple[str | int, ...]
@@ -67,7 +66,7 @@ class SchemaMismatch:
     expected: str
 
     def cause(self, prefix: str = "") -> Cause:
-        """The message may be shown to others than the author, so the values of variables are not repeated."""
+        """The message may be read by others than the author, so values of environment variables are not repeated."""
         path = path_of(prefix, self.steps)
         display = type_of(self.value) if _VARIABLES in self.steps else display_value(self.value)
         return Cause("FieldValueTypeInvalid", invalid(path, display, self.expected).message, path)
@@ -103,17 +102,14 @@ def find_mismatches(schema: Schema, value: Any, steps: Steps = ()) -> Iterator[S
             if schema.items is not None:
                 yield from find_mismatches(schema.items, child, (*steps, index))
     elif not is_clean(schema, value):
-        yield SchemaMismatch(steps, value, _expected(schema, value))
-
-
-def _expected(schema: Schema, value: Any) -> str:
-    if schema.type == "integer" and isinstance(value, int) and not isinstance(value, bool):
-        return f"must fit into {schema.format.removeprefix('int') or 64} bits"
-    return _BY_FORMAT.get(schema.format) or _BY_TYPE[schema.type]
+        expected = _BY_FORMAT.get(schema.format) or _BY_TYPE[schema.type]
+        if schema.type == "integer" and isinstance(value, int) and not isinstance(value, bool):
+            expected = f"must fit into {schema.format.removeprefix('int') or 64} bits"
+        yield SchemaMismatch(steps, value, expected)
 
 
 def remove_mismatches(value: Any, found: Iterable[SchemaMismatch]) -> Any:
-    """A copy with nothing where the misfits were."""
+    """A copy without the values that do not fit."""
     result = value
     for mismatch in found:
         result = _removed(result, mismatch.steps)
@@ -138,27 +134,14 @@ def is_at_or_below(path: str, prefixes: Iterable[str]) -> bool:
 
 def find_unknown_fields(schema: Schema, value: Any, prefix: str = "") -> Iterator[UnknownField]:
     """A message for each undeclared field: `spec.tasknumber: there is no such field; did you mean ...?`."""
-    if isinstance(value, list):
-        if schema.items is not None:
-            for index, child in enumerate(value):
-                yield from find_unknown_fields(schema.items, child, f"{prefix}[{index}]")
-    elif isinstance(value, dict) and schema.type == "object":
-        yield from _unknown_fields(schema, value, prefix)
-
-
-def _unknown_fields(schema: Schema, value: Obj, prefix: str) -> Iterator[UnknownField]:
-    for name, child in value.items():
-        path, below = path_of(prefix, (name,)), schema.field(name)
-        if below is not None:
-            yield from find_unknown_fields(below, child, path)
-        elif not schema.preserve_unknown:
-            suggestion = closest_match(name, tuple(schema.fields))
-            hint = f"; did you mean {suggestion}?" if suggestion else " here"
-            yield UnknownField(path, f"there is no such field{hint}")
+    for path, name, holder in walk_unknown_fields(schema, value, prefix):
+        suggestion = closest_match(name, tuple(holder.fields))
+        hint = f"; did you mean {suggestion}?" if suggestion else " here"
+        yield UnknownField(path, f"there is no such field{hint}")
 
 
 def closest_match(name: str, known: Sequence[str]) -> str | None:
-    """The known word that was probably meant, whatever the case it was written in."""
+    """The known name closest to `name`, ignoring case."""
     by_case = {each.lower(): each for each in known}
     found = get_close_matches(name.lower(), by_case, n=1, cutoff=0.7)
     return by_case[found[0]] if found else None

@@ -46,13 +46,10 @@ class Requirement:
                 return have is not None
             case "!":
                 return have is None
-        return have is not None and self._compares(have)
-
-    def _compares(self, have: str) -> bool:
-        requirement_value, bound = _int64(have), _int64(self.values[0])
-        if requirement_value is None or bound is None:
+        number, bound = _int64(have or ""), _int64(self.values[0])
+        if number is None or bound is None:
             return False
-        return requirement_value > bound if self.operator == ">" else requirement_value < bound
+        return number > bound if self.operator == ">" else number < bound
 
     def __str__(self) -> str:
         match self.operator:
@@ -164,7 +161,7 @@ _BINARY_LISTED = "in, notin, =, ==, !=, gt, lt"
 
 
 class _Parser:
-    """Reads requirements left to right. An empty word is the end; `in` and `notin` may also be values."""
+    """Reads requirements left to right. An empty token is the end; `in` and `notin` may also be values."""
 
     def __init__(self, text: str) -> None:
         self._words = _TOKEN.findall(text.partition("\0")[0])
@@ -211,15 +208,12 @@ class _Parser:
         operator = self._next()
         if operator not in _BINARY:
             raise bad_request(f"found '{operator}', expected: {_BINARY_LISTED}")
-        return _requirement(key, operator, self._set() if operator in ("in", "notin") else self._value())
-
-    def _value(self) -> list[str]:
-        if self._peek() in ("", ","):
-            return [""]
-        value = self._next()
+        if operator in ("in", "notin"):
+            return _requirement(key, operator, self._set())
+        value = "" if self._peek() in ("", ",") else self._next()
         if value in _SYMBOLS:
             raise bad_request(f"found '{value}', expected: identifier")
-        return [value]
+        return _requirement(key, operator, [value])
 
     def _set(self) -> list[str]:
         opening = self._next()
@@ -255,7 +249,8 @@ class Comparison:
     value: str
 
     def __str__(self) -> str:
-        return f"{self.field}{'=' if self.equal else '!='}{_escaped(self.value)}"
+        escaped = re.sub(r"([\\,=])", r"\\\1", self.value)
+        return f"{self.field}{'=' if self.equal else '!='}{escaped}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,8 +286,16 @@ _OPERATOR = re.compile("!=|==|=")
 
 def parse_fields(text: str) -> FieldSelector:
     """The selector in a `fieldSelector` query parameter; a bad one raises 400 BadRequest."""
+    terms = []
+    position = 0
+    while position <= len(text):  # the terms between commas that no backslash escapes
+        match = _TERM.match(text, position)
+        assert match is not None, "the pattern matches the empty string"
+        if match[0]:
+            terms.append(match[0])
+        position = match.end() + 1
     found = []
-    for term in _terms(text):
+    for term in sorted(terms):
         operator = _OPERATOR.search(term)
         if operator is None:
             raise bad_request(f"invalid selector: '{text}'; can't understand '{term}'")
@@ -301,23 +304,6 @@ def parse_fields(text: str) -> FieldSelector:
         if field or value:  # an empty field and value require nothing
             found.append(Comparison(field, operator[0] != "!=", value))
     return FieldSelector(tuple(sorted(found)))
-
-
-def _terms(text: str) -> list[str]:
-    """The terms between commas that no backslash escapes."""
-    terms = []
-    position = 0
-    while position <= len(text):
-        term = _TERM.match(text, position)
-        assert term is not None, "the pattern matches the empty string"
-        if term[0]:
-            terms.append(term[0])
-        position = term.end() + 1
-    return sorted(terms)
-
-
-def _escaped(value: str) -> str:
-    return re.sub(r"([\\,=])", r"\\\1", value)
 
 
 def _unescaped(value: str) -> str:

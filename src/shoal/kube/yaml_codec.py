@@ -4,7 +4,7 @@ Values are built directly from parser events, without a node graph in between. D
 that aliases and merge keys add are checked as events arrive, so a small document cannot become a large value and
 nesting costs no stack. Plain scalars are what go-yaml makes of them: yes, no, on, off, y and n are booleans, 012 is
 10, 1_000 is 1000; dates and 1:30 are strings. Only tags of JSON's types are accepted (!!str, !!int, !!float, !!bool,
-!!null, !!seq, !!map); kubectl ignores or converts the others, here they are a mistake. Every mistake has its line.
+!!null, !!seq, !!map); kubectl ignores or converts the others, here they are an error. Every error names its line.
 """
 
 from __future__ import annotations
@@ -139,17 +139,15 @@ class _Builder:
             yaml.MappingEndEvent: self._end,
             yaml.SequenceEndEvent: self._end,
             yaml.AliasEvent: self._alias,
-            yaml.DocumentStartEvent: self._document,
         }
 
     def take(self, event: Any) -> None:
         if (handle := self._on.get(type(event))) is not None:
             handle(event)
-
-    def _document(self, event: Any) -> None:
-        self._documents += 1
-        if self._documents > 1:
-            raise _error(event, "a second document, where one is expected")
+        elif isinstance(event, yaml.DocumentStartEvent):
+            self._documents += 1
+            if self._documents > 1:
+                raise _error(event, "a second document, where one is expected")
 
     def _scalar(self, event: Any) -> None:
         value = _scalar(event)
@@ -217,16 +215,16 @@ class _Builder:
             raise _error(event, f"more than {MAX_NODES} values in one document")
 
     def _key(self, top: _OpenNode, value: Json) -> str:
-        key = _as_key(value)
+        if isinstance(value, bool):
+            key = "true" if value else "false"
+        else:
+            key = "null" if value is None else str(value)
         if key in top.value and len(self.duplicates) < MAX_DUPLICATES:
-            self.duplicates.append(self._path(key))
+            path = ""
+            for each in self._stack[:-1]:
+                path += f"[{len(each.value)}]" if isinstance(each.value, list) else f".{str(each.key)[:_MAX_SHOWN]}"
+            self.duplicates.append(f"{path}.{key[:_MAX_SHOWN]}".removeprefix("."))
         return key
-
-    def _path(self, key: str) -> str:
-        path = ""
-        for each in self._stack[:-1]:
-            path += f"[{len(each.value)}]" if isinstance(each.value, list) else f".{str(each.key)[:_MAX_SHOWN]}"
-        return f"{path}.{key[:_MAX_SHOWN]}".removeprefix(".")
 
     def _put(self, event: Any, value: Json, *, height: int) -> None:
         if not self._stack:
@@ -296,12 +294,6 @@ def _number(text: str) -> Json:
         # JSON does not distinguish 1e3 from 1000.
         return int(number) if number.is_integer() and abs(number) < 2**63 else number
     return text
-
-
-def _as_key(value: Json) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return "null" if value is None else str(value)
 
 
 def _copied(value: Json) -> Json:

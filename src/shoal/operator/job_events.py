@@ -22,7 +22,7 @@ from shoal.engine import Notification
 from shoal.engine.state import format_tasks
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import EVENT
-from shoal.kube.messages import Message, annotation
+from shoal.kube.messages import Message, to_annotation
 from shoal.kube.objects import Obj
 from shoal.operator.messages import CATALOG
 from shoal.operator.write_executor import WriteResults
@@ -78,7 +78,7 @@ class EventEmitter:
         self._metrics.count_write(EVENT, "create")
         try:
             await self._recorder.record(
-                about, severity, notification.reason, CATALOG.text(message), annotations=annotation(message)
+                about, severity, notification.reason, CATALOG.text(message), annotations=to_annotation(message)
             )
         except (ApiError, OutcomeUnknown, OSError):
             return  # the status has it too

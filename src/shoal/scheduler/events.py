@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from shoal.cluster.event_recorder import EventRecorder
-from shoal.kube.messages import Message, annotation
+from shoal.kube.messages import Message, to_annotation
 from shoal.scheduler.messages import text
 
 
@@ -21,4 +21,4 @@ async def record(
     at: datetime | None = None,
 ) -> None:
     """An Event with the message as text and, for programs, as code and parameters."""
-    await recorder.record(regarding, severity, reason, text(message), at=at, annotations=annotation(message))
+    await recorder.record(regarding, severity, reason, text(message), at=at, annotations=to_annotation(message))

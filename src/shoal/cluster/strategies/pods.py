@@ -8,7 +8,7 @@ from shoal.cluster.quota_admission import check_quotas
 from shoal.cluster.strategies.base import Generation, Strategy, keep_field
 from shoal.kube import kinds
 from shoal.kube.conditions import with_condition
-from shoal.kube.defaults import pods as pod_defaults
+from shoal.kube.defaults import pod_defaults
 from shoal.kube.errors import forbidden
 from shoal.kube.objects import Key, Obj, name_of
 from shoal.kube.quantity import Quantity

@@ -60,8 +60,16 @@ def track(schema: Schema, live: Obj | None, new: Obj, *, manager: str, now: str,
         fields = _without_unowned(diff(schema_node(schema), {}, new)[0])
         own_identity = {ManagerIdentity(manager, UPDATE, version, subresource): ManagedEntry(fields, version, now)}
         return _with_entries(new, encode_entries(own_identity))
-    entries = _entries(live, new, subresource)
+    # The entries a write starts from: those it sent, if it sent well-formed ones, else those of the live object.
+    entries = (live or {}).get("metadata", {}).get("managedFields") or []
+    sent = new["metadata"].get("managedFields")
+    if sent is not None and sent != entries and not subresource:
+        if sent in ([], [{}]):
+            entries = []
+        elif are_entries(sent):
+            entries = sent
     if not entries:
+        # Emptied managedFields switch tracking off until the next apply.
         return _with_entries(new, [])
     changed, removed = diff(schema_node(schema), _without_managed_fields(live or {}), _without_managed_fields(new))
     if not changed and not removed:
@@ -94,6 +102,7 @@ def apply(
     result: Obj = merge(node_schema, base, config)
     emptied: EmptiedFields = []
     if last is not None:
+        # Only what this manager applied before and no manager owns now may go: unowned fields stay.
         prune(node_schema, result, last.fields, union(all_fields(managers.values()), applied_paths), emptied)
     changed, removed = diff(node_schema, base, result)
     if not force:
@@ -103,6 +112,7 @@ def apply(
         for holder, name in emptied:
             del holder[name]
         result = merge(node_schema, result, config)  # what is applied as empty stays
+    # A repeated apply keeps its time: an operator that applies every few seconds must not change the object.
     is_change = not json_equal(result, base)
     time = now if is_change else last.time if last else None
     fields = _without_unowned(applied_paths)
@@ -115,17 +125,6 @@ def apply(
 def check(schema: Schema, applied: Obj) -> None:
     """400 where a configuration does not fit: unknown fields, values of another type, doubled list items."""
     _applied_fields(schema_node(schema), without_nulls(applied))
-
-
-def _entries(live: Obj | None, new: Obj, subresource: str) -> list[Obj]:
-    """The entries a write starts from: those it sent, if it sent good ones, else those of the live object."""
-    kept = (live or {}).get("metadata", {}).get("managedFields") or []
-    sent = new["metadata"].get("managedFields")
-    if subresource or sent is None or sent == kept:
-        return kept
-    if sent in ([], [{}]):
-        return []
-    return sent if are_entries(sent) else kept
 
 
 def _managers_before(node_schema: SchemaNode, live: Obj | None, base: Obj, *, now: str, subresource: str) -> Managers:
@@ -151,28 +150,23 @@ def _applied_fields(node_schema: SchemaNode, config: Obj) -> FieldSet:
     fields = applied_fields(node_schema, config, problems)
     if problems:
         detail = problems[0] if len(problems) == 1 else "errors:\n  " + "\n  ".join(problems)
-        raise bad_request(f"failed to create typed patch object ({_describe(config)}): {detail}")
+        meta = config.get("metadata") or {}
+        group, _, version = str(config.get("apiVersion", "")).rpartition("/")
+        obj = f"{meta.get('namespace', '')}/{meta.get('name', '')}; {group}/{version}, Kind={config.get('kind', '')}"
+        raise bad_request(f"failed to create typed patch object ({obj}): {detail}")
     return fields
 
 
-def _describe(config: Obj) -> str:
-    meta = config.get("metadata") or {}
-    group, _, version = str(config.get("apiVersion", "")).rpartition("/")
-    return f"{meta.get('namespace', '')}/{meta.get('name', '')}; {group}/{version}, Kind={config.get('kind', '')}"
-
-
 def _check_conflicts(node_schema: SchemaNode, base: Obj, managers: Managers, changed: FieldSet, manager: str) -> None:
-    found = _conflicts(managers, changed)
+    found = {
+        identity: fields for identity, entry in managers.items() if (fields := intersection(entry.fields, changed))
+    }
     if found and manager == client_side.KUBECTL:
+        # What `kubectl apply` set client-side before, kubectl may take over.
         allowed = client_side.fields_of_last_applied(node_schema, base)
         found = {identity: left for identity, fields in found.items() if (left := difference(fields, allowed))}
     if found:
         raise conflict_error(found)
-
-
-def _conflicts(managers: Managers, changed: FieldSet) -> dict[ManagerIdentity, FieldSet]:
-    found = {identity: intersection(entry.fields, changed) for identity, entry in managers.items()}
-    return {identity: fields for identity, fields in found.items() if fields}
 
 
 def _without_unowned(fields: FieldSet) -> FieldSet:

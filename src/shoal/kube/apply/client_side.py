@@ -37,7 +37,7 @@ def fields_of_last_applied(node_schema: SchemaNode, live: Obj) -> FieldSet:
 
 
 def refresh(result: Obj, config: Obj, manager: str) -> None:
-    """Let the annotation, where there is one, say what kubectl applied just now. Changes `result` in place."""
+    """Update the annotation, where there is one, to the configuration kubectl has just applied. In place."""
     if manager != KUBECTL or not annotations_of(result).get(ANNOTATION):
         return
     annotation = clone(config)

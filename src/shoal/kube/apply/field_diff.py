@@ -23,31 +23,22 @@ def field_paths(node_schema: SchemaNode, value: Any) -> FieldSet:
     """The node of a value that is wholly new: itself and every path below it."""
     if node_schema.merge_type is _ATOMIC or not value:
         return {}
+    node: FieldSet = {HERE: {}}
     if type(value) is dict and node_schema.merge_type in _EITHER:
-        return _all_fields(node_schema, value)
+        child_of = node_schema.child_of
+        for name, inner in value.items():
+            step, child = child_of(name)
+            node[step] = field_paths(child, inner) if type(inner) in _CONTAINERS else {}
+        return node
     if type(value) is list and node_schema.merge_type in _LISTS:
-        return _all_items(node_schema, value)
+        items = node_schema.steps(value)
+        if items is None:
+            return {}  # an item without identity makes the list one value
+        item = node_schema.item()
+        for step, inner in items.items():
+            node[step] = field_paths(item, inner) if type(inner) in _CONTAINERS else {}
+        return node
     return {}
-
-
-def _all_fields(node_schema: SchemaNode, value: dict[str, Any]) -> FieldSet:
-    node: FieldSet = {HERE: {}}
-    child_of = node_schema.child_of
-    for name, inner in value.items():
-        step, child = child_of(name)
-        node[step] = field_paths(child, inner) if type(inner) in _CONTAINERS else {}
-    return node
-
-
-def _all_items(node_schema: SchemaNode, items: list[Any]) -> FieldSet:
-    found = node_schema.steps(items)
-    if found is None:
-        return {}
-    node: FieldSet = {HERE: {}}
-    item = node_schema.item()
-    for step, child_value in found.items():
-        node[step] = field_paths(item, child_value) if type(child_value) in _CONTAINERS else {}
-    return node
 
 
 def diff(node_schema: SchemaNode, old: dict[str, Any], new: dict[str, Any]) -> tuple[FieldSet, FieldSet]:
@@ -58,6 +49,7 @@ def diff(node_schema: SchemaNode, old: dict[str, Any], new: dict[str, Any]) -> t
     for name, value in new.items():
         before = old.get(name, _ABSENT)
         if before is _ABSENT:
+            # The typed objects of an API server always have these fields: filling one in does not add it.
             if name not in always_present:
                 step, child = child_of(name)
                 changed[step] = field_paths(child, value)
@@ -89,34 +81,30 @@ def _record(step: str, found: tuple[FieldSet | None, FieldSet | None], changed: 
 def _compare(node_schema: SchemaNode, old: Any, new: Any) -> tuple[FieldSet | None, FieldSet | None]:
     """The nodes for a value that is there before and after and differs: changed, removed."""
     if not old and not new:
+        # One empty value became another: null, an empty map, zero.
         return {}, None
     if node_schema.merge_type in _EITHER and isinstance(old, dict | None) and isinstance(new, dict | None):
         changed, removed = diff(node_schema, old or {}, new or {})
         return changed or None, removed or None
-    if node_schema.merge_type in _LISTS and isinstance(old, list | None) and isinstance(new, list | None):
-        before, after = node_schema.steps(old or []), node_schema.steps(new or [])
-        if before is not None and after is not None:
-            return _compare_items(node_schema.item(), before, after)
-    return {}, None
-
-
-def _compare_items(
-    item: SchemaNode, before: dict[str, Any], after: dict[str, Any]
-) -> tuple[FieldSet | None, FieldSet | None]:
-    changed: FieldSet = {}
-    removed: FieldSet = {}
-    for step, new in after.items():
-        old = before.get(step, _ABSENT)
-        if type(new) is Duplicates or type(old) is Duplicates:
-            if type(new) is not type(old) or new != old:
-                changed[step] = {} if type(new) is Duplicates else field_paths(item, new)
-        elif old is _ABSENT:
-            changed[step] = field_paths(item, new)
-        elif old != new:
-            _record(step, _compare(item, old, new), changed, removed)
-    for step, old in before.items():
+    if node_schema.merge_type not in _LISTS or not isinstance(old, list | None) or not isinstance(new, list | None):
+        return {}, None
+    before, after = node_schema.steps(old or []), node_schema.steps(new or [])
+    if before is None or after is None:
+        return {}, None
+    changed, removed = {}, {}
+    item_schema = node_schema.item()
+    for step, item in after.items():
+        was = before.get(step, _ABSENT)
+        if type(item) is Duplicates or type(was) is Duplicates:
+            if type(item) is not type(was) or item != was:
+                changed[step] = {} if type(item) is Duplicates else field_paths(item_schema, item)
+        elif was is _ABSENT:
+            changed[step] = field_paths(item_schema, item)
+        elif was != item:
+            _record(step, _compare(item_schema, was, item), changed, removed)
+    for step, was in before.items():
         if step not in after:
-            removed[step] = {} if type(old) is Duplicates else field_paths(item, old)
+            removed[step] = {} if type(was) is Duplicates else field_paths(item_schema, was)
     return changed or None, removed or None
 
 
@@ -132,7 +120,16 @@ def _applied(node_schema: SchemaNode, value: Any, path: str, problems: list[str]
     if node_schema.merge_type in _EITHER and isinstance(value, dict):
         return _applied_fields_below(node_schema, value, path, problems) if value else {}
     if node_schema.merge_type in _LISTS and isinstance(value, list):
-        return _applied_items(node_schema, value, path, problems) or None
+        node: FieldSet = {}
+        for position, item in enumerate(value):
+            step = node_schema.step(item)
+            if step is None:
+                problems.append(f"{path}: element {position}: {_missing_key_message(node_schema, item)}")
+            elif step in node:
+                problems.append(f"{path}: duplicate entries for key {_in_brackets(step)}")
+            else:
+                node[step] = as_member(_applied(node_schema.item(), item, f"{path}{_in_brackets(step)}", problems))
+        return node or None
     expected = {MergeType.GRANULAR: "map", MergeType.ASSOCIATIVE: "list", MergeType.SET: "list"}.get(
         node_schema.merge_type
     )
@@ -156,19 +153,6 @@ def _applied_fields_below(node_schema: SchemaNode, value: dict[str, Any], path: 
             node[f"f:{name}"] = as_member(_applied(node_schema.values(), inner, f"{path}.{name}", problems))
         else:
             problems.append(f"{path}.{name}: field not declared in schema")
-    return node
-
-
-def _applied_items(node_schema: SchemaNode, items: list[Any], path: str, problems: list[str]) -> FieldSet:
-    node: FieldSet = {}
-    for position, item in enumerate(items):
-        step = node_schema.step(item)
-        if step is None:
-            problems.append(f"{path}: element {position}: {_missing_key_message(node_schema, item)}")
-        elif step in node:
-            problems.append(f"{path}: duplicate entries for key {_in_brackets(step)}")
-        else:
-            node[step] = as_member(_applied(node_schema.item(), item, f"{path}{_in_brackets(step)}", problems))
     return node
 
 

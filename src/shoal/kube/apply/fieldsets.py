@@ -26,16 +26,13 @@ def union(left: FieldSet, right: FieldSet) -> FieldSet:
     result = dict(left)
     for step, node in right.items():
         own = result.get(step)
-        result[step] = node if own is None else _union_of_two(own, node)
-    return result
-
-
-def _union_of_two(left: FieldSet, right: FieldSet) -> FieldSet:
-    if left is right or left == right:
-        return left
-    result = union(left, right)
-    if (not left or not right) and HERE not in result:
-        result[HERE] = {}
+        if own is None:
+            result[step] = node
+        elif own is not node and own != node:
+            both = result[step] = union(own, node)
+            # An empty node is a member by being empty; joined with a full one it needs the mark.
+            if (not own or not node) and HERE not in both:
+                both[HERE] = {}
     return result
 
 
@@ -55,6 +52,7 @@ def difference(left: FieldSet, right: FieldSet) -> FieldSet:
 
 def _difference_of_two(left: FieldSet, right: FieldSet) -> FieldSet | None:
     """A node without what the other node holds; None where nothing is left of it."""
+    # A member of the left is removed only by a member of the right, not by paths below it.
     left_is_member = (not left or HERE in left) and bool(right) and HERE not in right
     below = {}
     for step, node in left.items():
@@ -74,19 +72,14 @@ def intersection(left: FieldSet, right: FieldSet) -> FieldSet:
     result = {}
     for step, node in left.items():
         other = right.get(step)
-        if other is not None and (common := _intersection_of_two(node, other)) is not None:
-            result[step] = common
+        if step == HERE or other is None:
+            continue
+        below = intersection(node, other)
+        if is_member(node) and is_member(other):
+            result[step] = {HERE: {}, **below} if below else {}
+        elif below:
+            result[step] = below
     return result
-
-
-def _intersection_of_two(left: FieldSet, right: FieldSet) -> FieldSet | None:
-    below = intersection(
-        {step: node for step, node in left.items() if step != HERE},
-        {step: node for step, node in right.items() if step != HERE},
-    )
-    if is_member(left) and is_member(right):
-        return {HERE: {}, **below} if below else {}
-    return below or None
 
 
 def is_member(node: FieldSet | None) -> bool:
@@ -116,13 +109,9 @@ def _format_step(step: str) -> str:
     if kind == "f:":
         return f".{rest}"
     if kind == "k:":
-        keys = json.loads(rest)
-        return f"[{','.join(f'{name}={_written(value)}' for name, value in sorted(keys.items()))}]"
+        keys = sorted(json.loads(rest).items())
+        return f"[{','.join(f'{name}={json.dumps(value, ensure_ascii=False)}' for name, value in keys)}]"
     return f"[={rest}]" if kind == "v:" else f"[{rest}]"
-
-
-def _written(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)
 
 
 def is_field_set(value: Any) -> bool:

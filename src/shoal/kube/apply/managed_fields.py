@@ -50,7 +50,17 @@ Managers = dict[ManagerIdentity, ManagedEntry]
 
 def are_entries(entries: Any) -> bool:
     """Whether a managedFields list from a client is well formed, and safe to read."""
-    return isinstance(entries, list) and all(map(_is_entry, entries))
+    if not isinstance(entries, list):
+        return False
+    for entry in entries:
+        if not isinstance(entry, dict) or entry.get("operation") not in (APPLY, UPDATE):
+            return False
+        texts = (
+            entry.get("manager", ""), entry.get("apiVersion"), entry.get("subresource", ""), entry.get("time") or "",
+        )  # fmt: skip
+        if not all(isinstance(text, str) for text in texts) or not is_field_set(entry.get("fieldsV1") or {}):
+            return False
+    return True
 
 
 def decode_entries(entries: Iterable[Obj]) -> Managers:
@@ -64,33 +74,25 @@ def decode_entries(entries: Iterable[Obj]) -> Managers:
     return managers
 
 
-def _is_entry(entry: Any) -> bool:
-    if not isinstance(entry, dict) or entry.get("operation") not in (APPLY, UPDATE):
-        return False
-    texts = (entry.get("manager", ""), entry.get("apiVersion"), entry.get("subresource", ""), entry.get("time") or "")
-    return all(isinstance(text, str) for text in texts) and is_field_set(entry.get("fieldsV1") or {})
-
-
 def encode_entries(managers: Managers) -> list[Obj]:
     """The managedFields list: appliers first, then by time and name."""
     found = [(identity, entry) for identity, entry in managers.items() if entry.fields]
     found.sort(key=lambda one: (one[0].operation, one[1].time or "", one[0].name, one[1].version, one[0].subresource))
-    return [_entry(identity, entry) for identity, entry in found]
-
-
-def _entry(identity: ManagerIdentity, entry: ManagedEntry) -> Obj:
-    result: Obj = {"manager": identity.name, "operation": identity.operation, "apiVersion": entry.version}
-    if entry.time is not None:
-        result["time"] = entry.time
-    result["fieldsType"] = "FieldsV1"
-    result["fieldsV1"] = entry.fields
-    if identity.subresource:
-        result["subresource"] = identity.subresource
-    return result
+    encoded: list[Obj] = []
+    for identity, entry in found:
+        one: Obj = {"manager": identity.name, "operation": identity.operation, "apiVersion": entry.version}
+        if entry.time is not None:
+            one["time"] = entry.time
+        one["fieldsType"] = "FieldsV1"
+        one["fieldsV1"] = entry.fields
+        if identity.subresource:
+            one["subresource"] = identity.subresource
+        encoded.append(one)
+    return encoded
 
 
 def remove_fields(managers: Managers, *field_sets: FieldSet) -> Managers:
-    """The managers after they lost these fields; one that owns nothing any more is forgotten."""
+    """The managers after they lost these fields; one that owns nothing any more is removed."""
     remaining: Managers = {}
     for identity, entry in managers.items():
         fields = entry.fields
@@ -102,11 +104,12 @@ def remove_fields(managers: Managers, *field_sets: FieldSet) -> Managers:
 
 
 def cap_updaters(managers: Managers) -> Managers:
-    """At most so many updaters: the oldest of one version are remembered together."""
+    """At most MAX_UPDATERS: the oldest entries of one version are merged into `ancient-changes`."""
     updaters = sorted(
         (identity for identity in managers if identity.operation == UPDATE),
         key=lambda identity: (managers[identity].time or "", identity),
     )
+    # Every client name makes an entry: without a limit they would outgrow the object.
     surplus = len(updaters) - MAX_UPDATERS
     if surplus <= 0:
         return managers
@@ -137,15 +140,11 @@ def conflict_error(found: Mapping[ManagerIdentity, FieldSet]) -> ApiError:
         identity, path = conflicting[0]
         text = f"Apply failed with 1 conflict: conflict with {identity}: {path}"
     else:
-        text = f"Apply failed with {len(conflicting)} conflicts: {_listed(found)}"
+        lines: list[str] = []
+        for identity in sorted(found):
+            lines += [f"conflicts with {identity}:", *(f"- {path}" for path in paths(found[identity]))]
+        text = f"Apply failed with {len(conflicting)} conflicts: " + "\n".join(lines)
     return ApiError(409, "Conflict", text, {"causes": causes})
-
-
-def _listed(found: Mapping[ManagerIdentity, FieldSet]) -> str:
-    lines: list[str] = []
-    for identity in sorted(found):
-        lines += [f"conflicts with {identity}:", *(f"- {path}" for path in paths(found[identity]))]
-    return "\n".join(lines)
 
 
 def all_fields(entries: Iterable[ManagedEntry]) -> FieldSet:

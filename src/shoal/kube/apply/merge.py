@@ -39,7 +39,8 @@ def _merged_lists(node_schema: SchemaNode, live: list[Any], applied: list[Any]) 
     expected = next(shared, None)
     for step in old:
         if step not in new:
-            result.extend(_copies(old[step]))
+            kept = old[step]
+            result.extend([clone(item) for item in kept] if type(kept) is Duplicates else [clone(kept)])
         elif step == expected:
             # Everything applied up to this item is added now, before what follows it in the live list.
             while waiting:
@@ -54,10 +55,6 @@ def _merged_lists(node_schema: SchemaNode, live: list[Any], applied: list[Any]) 
 
 def _merged_item(node_schema: SchemaNode, old: Any, new: Any) -> Any:
     return clone(new) if old is None or type(old) is Duplicates else merge(node_schema.item(), old, new)
-
-
-def _copies(found: Any) -> list[Any]:
-    return [clone(item) for item in found] if type(found) is Duplicates else [clone(found)]
 
 
 EmptiedFields = list[tuple[dict[str, Any], str]]
@@ -81,12 +78,13 @@ def prune(node_schema: SchemaNode, value: Any, last: FieldSet, owned: FieldSet, 
             elif is_full and not value[name]:
                 emptied.append((value, name))
     elif node_schema.merge_type in _LISTS and isinstance(value, list):
-        value[:] = [item for item in value if _is_item_kept(node_schema, item, last, owned, emptied)]
-
-
-def _is_item_kept(node_schema: SchemaNode, item: Any, last: FieldSet, owned: FieldSet, emptied: EmptiedFields) -> bool:
-    step = node_schema.step(item)
-    return step is None or _is_kept(step, node_schema.item(), item, last, owned, emptied, is_declared=False)
+        item_schema = node_schema.item()
+        kept = []
+        for item in value:
+            item_step = node_schema.step(item)
+            if item_step is None or _is_kept(item_step, item_schema, item, last, owned, emptied, is_declared=False):
+                kept.append(item)
+        value[:] = kept
 
 
 def _is_kept(

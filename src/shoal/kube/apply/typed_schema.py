@@ -7,7 +7,7 @@ Children are compiled on first use too: a schema may contain itself.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from enum import IntEnum
 from functools import lru_cache
 from json.encoder import encode_basestring
@@ -56,7 +56,10 @@ class SchemaNode:
         self.plain = _PLAIN_NAMES.get(schema.type, "") if schema.format not in _OF_SEVERAL_TYPES else ""
         self.accepts_anything = self.merge_type is MergeType.DEDUCED or schema.preserve_unknown
         self.always_present = _always_present(schema, depth)
-        self.keys = tuple(sorted((key, _default(schema, key)) for key in _keys(schema)))
+        # Each key with the default of an item that lacks it.
+        keys = schema.list_keys or ((schema.patch_key,) if schema.patch_key else ())
+        item_fields = schema.items.fields if schema.items is not None else {}
+        self.keys = tuple(sorted((key, item_fields[key].default if key in item_fields else None) for key in keys))
 
     def accepts(self, value: Any) -> bool:
         """Whether a plain value may stand here."""
@@ -116,6 +119,7 @@ class SchemaNode:
                 doubled.setdefault(step, [by_step[step]]).append(item)
             else:
                 by_step[step] = item
+        # Doubled keys are invalid in an applied configuration but may be stored: old objects have them.
         for step, alike in doubled.items():
             by_step[step] = Duplicates(alike)
         return by_step
@@ -133,7 +137,8 @@ def _text(value: Any) -> str:
 
 def _merge_type(schema: Schema) -> MergeType:
     if schema.type == "array":
-        if schema.list_type == "map" or (schema.list_type == "atomic" and _merges_objects(schema)):
+        merges_by_key = "merge" in schema.patch_strategy and bool(schema.patch_key)
+        if schema.list_type == "map" or (schema.list_type == "atomic" and merges_by_key):
             return MergeType.ASSOCIATIVE
         return MergeType.SET if schema.list_type == "set" else MergeType.ATOMIC
     if schema.type == "object":
@@ -143,36 +148,14 @@ def _merge_type(schema: Schema) -> MergeType:
     return MergeType.DEDUCED if schema.type == "any" and schema.format != "int-or-string" else MergeType.ATOMIC
 
 
-def _merges_objects(schema: Schema) -> bool:
-    return "merge" in schema.patch_strategy and bool(schema.patch_key)
-
-
-def _keys(schema: Schema) -> tuple[str, ...]:
-    if schema.list_keys:
-        return schema.list_keys
-    return (schema.patch_key,) if schema.patch_key else ()
-
-
-def _default(schema: Schema, key: str) -> Any:
-    child = schema.items.fields.get(key) if schema.items is not None else None
-    return child.default if child is not None else None
-
-
 def _always_present(schema: Schema, depth: int) -> frozenset[str]:
     if schema.custom or depth > 1:
         return _NOTHING
-    return frozenset(_empty_fields(schema.fields, _ALWAYS_AT_ROOT if depth == 0 else _below_root(schema)))
-
-
-def _below_root(schema: Schema) -> frozenset[str]:
-    return _ALWAYS_BELOW.get(schema.component, _NOTHING) | frozenset(schema.required)
-
-
-def _empty_fields(fields: Mapping[str, Schema], names: frozenset[str]) -> Iterator[str]:
-    for name in names:
-        child = fields.get(name)
-        if child is not None and (child.type == "array" or child.fields):
-            yield name
+    names = _ALWAYS_AT_ROOT
+    if depth == 1:
+        names = _ALWAYS_BELOW.get(schema.component, _NOTHING) | frozenset(schema.required)
+    children = {name: schema.fields[name] for name in names if name in schema.fields}
+    return frozenset(name for name, child in children.items() if child.type == "array" or child.fields)
 
 
 _ANYTHING = Schema()

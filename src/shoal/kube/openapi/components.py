@@ -28,7 +28,13 @@ class Components:
         name = component_name(kind)
         if name not in self._schemas:
             self._schemas[name] = {}  # seen: a type may refer to itself
-            described = self._custom(kind.openapi) if kind.openapi is not None else self._described(schema_of(kind))
+            if kind.openapi is None:
+                described = self._described(schema_of(kind))
+            else:
+                declared = kind.openapi.get("properties") or {}
+                metadata = self._field_schema(named("Pod").fields["metadata"])
+                properties = {**self._type_fields(), **declared, "metadata": metadata}
+                described = {**kind.openapi, "properties": properties}
             described["x-kubernetes-group-version-kind"] = [gvk(kind)]
             self._schemas[name] = described
         return {"$ref": _PREFIX + name}
@@ -66,11 +72,6 @@ class Components:
     def _type_fields(self) -> dict[str, Any]:
         fields = named("Pod").fields
         return {name: self._field_schema(fields[name]) for name in ("apiVersion", "kind")}
-
-    def _custom(self, openapi: dict[str, Any]) -> dict[str, Any]:
-        declared = openapi.get("properties") or {}
-        metadata = self._field_schema(named("Pod").fields["metadata"])
-        return {**openapi, "properties": {**self._type_fields(), **declared, "metadata": metadata}}
 
     def _reference(self, schema: Schema) -> dict[str, str]:
         if schema.component not in self._schemas:
@@ -156,10 +157,12 @@ def as_v2(part: Any) -> Any:
         part = {**{name: child for name, child in part.items() if name != "allOf"}, **part["allOf"][0]}
     if "oneOf" in part and "properties" not in part:
         part = {**{name: child for name, child in part.items() if name not in ("oneOf", "anyOf")}, "type": "string"}
-    return {name: _child_as_v2(name, child) for name, child in part.items() if name != "nullable"}
-
-
-def _child_as_v2(name: str, child: Any) -> Any:
-    if name == "properties":  # its keys are fields of an object, whatever they are called
-        return {field: as_v2(schema) for field, schema in child.items()}
-    return child.replace(_PREFIX, "#/definitions/") if name == "$ref" else as_v2(child)
+    converted: dict[str, Any] = {}
+    for name, child in part.items():
+        if name == "properties":  # its keys are fields of an object, whatever they are called
+            converted[name] = {field: as_v2(schema) for field, schema in child.items()}
+        elif name == "$ref":
+            converted[name] = child.replace(_PREFIX, "#/definitions/")
+        elif name != "nullable":
+            converted[name] = as_v2(child)
+    return converted

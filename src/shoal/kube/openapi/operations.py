@@ -34,7 +34,7 @@ _PARAMETERS: dict[str, tuple[str, str]] = {
     "limit": ("integer", "At most so many objects; the rest on further pages."),
     "limitBytes": ("integer", "At most so many bytes."),
     "orphanDependents": ("boolean", "Older form of propagationPolicy."),
-    "pretty": ("string", "true: write for people."),
+    "pretty": ("string", "true: indented output."),
     "previous": ("boolean", "The log of the container before this one."),
     "propagationPolicy": ("string", "What happens to dependents: Orphan, Background or Foreground."),
     "resourceVersion": ("string", "The version to show or to start from."),
@@ -112,7 +112,7 @@ class _Paths:
         return self.operation("list", "list", _LIST, self.answer(200, self.components.of_list(self.kind)), where)
 
     def delete_all(self) -> dict[str, Operation]:
-        if self.kind == NAMESPACE:  # too much would go at once: namespaces are deleted one by one
+        if self.kind == NAMESPACE:  # as in Kubernetes, namespaces are deleted one by one
             return {}
         answer = self.answer(200, self.status())
         return {"delete": self.operation("deletecollection", "delete", _DELETE_ALL, self.delete_body() | answer)}

@@ -27,17 +27,15 @@ def json_patch(obj: Obj, operations: Any) -> Obj:
     _check(operations)
     document = _Document(clone(obj))
     for operation in operations:
-        operation_name = _OPERATIONS.get(operation.get("op") or "")
-        if operation_name is None:
+        carry_out = _OPERATIONS.get(operation.get("op") or "")
+        if carry_out is None:
             raise not_applicable(f"Unexpected kind: {operation.get('op') or 'unknown'}")
-        operation_name(document, operation)
+        carry_out(document, operation)
     if not isinstance(document.root, dict):
-        raise not_applicable(f"the patch leaves {_article(json_type(document.root))} where the object was")
+        left = json_type(document.root)
+        article = "an" if left[0] in "aeiou" else "a"
+        raise not_applicable(f"the patch leaves {article} {left} where the object was")
     return document.root
-
-
-def _article(noun: str) -> str:
-    return f"an {noun}" if noun[0] in "aeiou" else f"a {noun}"
 
 
 def _check(operations: Any) -> None:
@@ -69,25 +67,102 @@ class _Document:
         self.root = root
         self._copied_bytes = 0
 
-    def copied(self, value: Any) -> Any:
-        self._copied_bytes += len(json.dumps(value))
-        if self._copied_bytes > MOST_COPIED_BYTES:
-            total_bytes = f"the accumulated size increase of copy is {self._copied_bytes}"
-            raise not_applicable(f"Unable to complete the copy, {total_bytes}, exceeding the limit {MOST_COPIED_BYTES}")
-        return clone(value)
-
-    def holder(self, path: str) -> tuple[Any, str] | None:
-        """The container that holds what the path names, and the last step; None where the way there is missing."""
-        if not path.startswith("/"):
-            return None
-        *steps, last = (step.replace("~1", "/").replace("~0", "~") for step in path[1:].split("/"))
-        here = self.root
-        for step in steps:
+    def holder(self, path: str, problem: str) -> tuple[Any, str]:
+        """The container that holds what the path names, and the last step; `problem` is raised if there is none."""
+        here: Any = None
+        if path.startswith("/"):
+            *steps, last = (step.replace("~1", "/").replace("~0", "~") for step in path[1:].split("/"))
+            here = self.root
             try:
-                here = _get(here, step)
+                for step in steps:
+                    here = _get(here, step)
             except _PathNotFound:
-                return None
-        return (here, last) if isinstance(here, dict | list) else None
+                here = None
+        if not isinstance(here, dict | list):
+            raise not_applicable(f"{problem}: {_MISSING}")
+        return here, last
+
+    def add(self, operation: Mapping[str, Any]) -> None:
+        path = _path(operation, "add")
+        container, step = self.holder(path, f'add operation does not apply: doc is missing path: "{path}"')
+        try:
+            _put(container, step, clone(operation.get("value")))
+        except _PathNotFound as nowhere:
+            raise not_applicable(f"error in add for path: '{path}': {nowhere}") from None
+
+    def remove(self, operation: Mapping[str, Any]) -> None:
+        path = _path(operation, "remove")
+        container, step = self.holder(path, f'remove operation does not apply: doc is missing path: "{path}"')
+        try:
+            _pop(container, step)
+        except _PathNotFound as nowhere:
+            raise not_applicable(f"error in remove for path: '{path}': {nowhere}") from None
+
+    def replace(self, operation: Mapping[str, Any]) -> None:
+        path = _path(operation, "replace")
+        value = clone(operation.get("value"))
+        if path == "":
+            self.root = value
+            return
+        container, step = self.holder(path, f"replace operation does not apply: doc is missing path: {path}")
+        if isinstance(container, dict):
+            container[step] = value
+            return
+        try:
+            container[_index(step, len(container))] = value
+        except _PathNotFound:
+            raise not_applicable(f"replace operation does not apply: doc is missing key: {path}: {_MISSING}") from None
+
+    def move(self, operation: Mapping[str, Any]) -> None:
+        start, path = _path(operation, "move", "from"), _path(operation, "move")
+        container, step = self.holder(start, f"move operation does not apply: doc is missing from path: {start}")
+        nowhere_to = f"move operation does not apply: doc is missing destination path: {path}"
+        try:
+            value = _pop(container, step)
+            container, step = self.holder(path, nowhere_to)
+            _put(container, step, value)
+        except _PathNotFound as nowhere:
+            raise not_applicable(f"error in move for path: '{path}': {nowhere}") from None
+
+    def copy(self, operation: Mapping[str, Any]) -> None:
+        start, path = _path(operation, "copy", "from"), _path(operation, "copy")
+        container, step = self.holder(start, f"copy operation does not apply: doc is missing from path: {start}")
+        nowhere_to = f"copy operation does not apply: doc is missing destination path: {path}"
+        try:
+            value = _get(container, step)
+            self._copied_bytes += len(json.dumps(value))
+            if self._copied_bytes > MOST_COPIED_BYTES:
+                size = f"the accumulated size increase of copy is {self._copied_bytes}"
+                raise not_applicable(f"Unable to complete the copy, {size}, exceeding the limit {MOST_COPIED_BYTES}")
+            value = clone(value)
+            container, step = self.holder(path, nowhere_to)
+            _put(container, step, value)
+        except _PathNotFound as nowhere:
+            raise not_applicable(f"error in copy for path: '{path}': {nowhere}") from None
+
+    def test(self, operation: Mapping[str, Any]) -> None:
+        path, wanted = _path(operation, "test"), operation.get("value")
+        if path == "":
+            found = self.root
+        else:
+            container, step = self.holder(path, f"test operation does not apply: is missing path: {path}")
+            try:
+                # A field that is not there tests equal to null.
+                found = container.get(step) if isinstance(container, dict) else _get(container, step)
+            except _PathNotFound as nowhere:
+                raise not_applicable(f"error in test for path: '{path}': {nowhere}") from None
+        if not json_equal(found, wanted):
+            raise not_applicable(f"testing value {path} failed: test failed")
+
+
+_OPERATIONS: dict[str, Callable[[_Document, Mapping[str, Any]], None]] = {
+    "add": _Document.add,
+    "remove": _Document.remove,
+    "replace": _Document.replace,
+    "move": _Document.move,
+    "copy": _Document.copy,
+    "test": _Document.test,
+}
 
 
 def _index(step: str, length: int) -> int:
@@ -130,91 +205,3 @@ def _path(operation: Mapping[str, Any], operation_name: str, field: str = "path"
     if path is None:
         raise not_applicable(f"{operation_name} operation failed to decode {field}: {_MISSING}")
     return str(path)
-
-
-def _at(document: _Document, path: str, problem: str) -> tuple[Any, str]:
-    found = document.holder(path)
-    if found is None:
-        raise not_applicable(f"{problem}: {_MISSING}")
-    return found
-
-
-def _add(document: _Document, operation: Mapping[str, Any]) -> None:
-    path = _path(operation, "add")
-    container, step = _at(document, path, f'add operation does not apply: doc is missing path: "{path}"')
-    try:
-        _put(container, step, clone(operation.get("value")))
-    except _PathNotFound as nowhere:
-        raise not_applicable(f"error in add for path: '{path}': {nowhere}") from None
-
-
-def _remove(document: _Document, operation: Mapping[str, Any]) -> None:
-    path = _path(operation, "remove")
-    container, step = _at(document, path, f'remove operation does not apply: doc is missing path: "{path}"')
-    try:
-        _pop(container, step)
-    except _PathNotFound as nowhere:
-        raise not_applicable(f"error in remove for path: '{path}': {nowhere}") from None
-
-
-def _replace(document: _Document, operation: Mapping[str, Any]) -> None:
-    path = _path(operation, "replace")
-    value = clone(operation.get("value"))
-    if path == "":
-        document.root = value
-        return
-    container, step = _at(document, path, f"replace operation does not apply: doc is missing path: {path}")
-    if isinstance(container, dict):
-        container[step] = value
-        return
-    try:
-        container[_index(step, len(container))] = value
-    except _PathNotFound:
-        raise not_applicable(f"replace operation does not apply: doc is missing key: {path}: {_MISSING}") from None
-
-
-def _move(document: _Document, operation: Mapping[str, Any]) -> None:
-    start, path = _path(operation, "move", "from"), _path(operation, "move")
-    container, step = _at(document, start, f"move operation does not apply: doc is missing from path: {start}")
-    try:
-        value = _pop(container, step)
-        container, step = _at(document, path, f"move operation does not apply: doc is missing destination path: {path}")
-        _put(container, step, value)
-    except _PathNotFound as nowhere:
-        raise not_applicable(f"error in move for path: '{path}': {nowhere}") from None
-
-
-def _copy(document: _Document, operation: Mapping[str, Any]) -> None:
-    start, path = _path(operation, "copy", "from"), _path(operation, "copy")
-    container, step = _at(document, start, f"copy operation does not apply: doc is missing from path: {start}")
-    try:
-        value = document.copied(_get(container, step))
-        container, step = _at(document, path, f"copy operation does not apply: doc is missing destination path: {path}")
-        _put(container, step, value)
-    except _PathNotFound as nowhere:
-        raise not_applicable(f"error in copy for path: '{path}': {nowhere}") from None
-
-
-def _test(document: _Document, operation: Mapping[str, Any]) -> None:
-    path, wanted = _path(operation, "test"), operation.get("value")
-    if path == "":
-        found = document.root
-    else:
-        container, step = _at(document, path, f"test operation does not apply: is missing path: {path}")
-        try:
-            # A field that is not there tests equal to null.
-            found = container.get(step) if isinstance(container, dict) else _get(container, step)
-        except _PathNotFound as nowhere:
-            raise not_applicable(f"error in test for path: '{path}': {nowhere}") from None
-    if not json_equal(found, wanted):
-        raise not_applicable(f"testing value {path} failed: test failed")
-
-
-_OPERATIONS: dict[str, Callable[[_Document, Mapping[str, Any]], None]] = {
-    "add": _add,
-    "remove": _remove,
-    "replace": _replace,
-    "move": _move,
-    "copy": _copy,
-    "test": _test,
-}

@@ -1,4 +1,4 @@
-"""What every patch needs of JSON values: to copy them, to compare them, to name their types, to refuse them."""
+"""Operations on JSON values that all patches share: copy, compare, name the type, reject."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def merged(target: Any, patch: Any) -> Any:
     """
     if not isinstance(patch, dict) or not isinstance(target, dict):
         return without_nulls(patch)
-    result = dict(target)
+    result = dict(target)  # shallow: the object may be large, and untouched values are shared with it
     for key, value in patch.items():
         if value is None:
             result.pop(key, None)

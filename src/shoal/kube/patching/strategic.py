@@ -49,14 +49,26 @@ def _merge_map(schema: Schema, live: Obj, patch: Obj) -> Obj:
         return {}
     if directive != "merge":
         raise _unknown_directive(directive, patch)
+    # Order matters: retained keys are removed first, then lists are ordered, which consumes their changes.
     _retain_keys(live, patch)
     for name in [key for key in patch if key.startswith(ORDER)]:
         _merge_ordered(schema, live, patch, name)
     for name, value in patch.items():
         if name.startswith(DELETE_FROM):
             _delete_values(live, _field(name, _BAD_DELETION), value)
+            continue
+        if value is None:
+            live.pop(name, None)
+            continue
+        before, below = live.get(name), schema.field(name) or _UNKNOWN
+        if isinstance(value, dict) and isinstance(before, dict):
+            live[name] = _merge_map(below, before, value)
+        elif isinstance(value, list) and isinstance(before, list):
+            live[name] = _merge_list(below, before, value)
+        elif isinstance(value, dict) and DIRECTIVE in value:
+            live.pop(name, None)  # a directive about something that is not there
         else:
-            _merge_field(schema, live, name, value)
+            live[name] = _without_directives(value)
     return live
 
 
@@ -92,24 +104,11 @@ def _delete_values(live: Obj, name: str, values: Any) -> None:
     if not isinstance(values, list):
         raise bad_request(_BAD_DELETION)
     if isinstance(live.get(name), list):
-        plain = {value for value in values if not isinstance(value, dict | list)}  # many, where the others are mistakes
+        plain = {
+            value for value in values if not isinstance(value, dict | list)
+        }  # a set, because there may be thousands
         odd = [value for value in values if isinstance(value, dict | list)]
         live[name] = [value for value in live[name] if value not in (odd if isinstance(value, dict | list) else plain)]
-
-
-def _merge_field(schema: Schema, live: Obj, name: str, value: Any) -> None:
-    if value is None:
-        live.pop(name, None)
-        return
-    before, below = live.get(name), schema.field(name) or _UNKNOWN
-    if isinstance(value, dict) and isinstance(before, dict):
-        live[name] = _merge_map(below, before, value)
-    elif isinstance(value, list) and isinstance(before, list):
-        live[name] = _merge_list(below, before, value)
-    elif isinstance(value, dict) and DIRECTIVE in value:
-        live.pop(name, None)  # a directive about something that is not there
-    else:
-        live[name] = _without_directives(value)
 
 
 def _without_directives(value: Any) -> Any:
@@ -135,19 +134,15 @@ def _map_without_directives(value: Obj) -> Obj:
 def _merge_list(schema: Schema, live: list[Any], patch: list[Any]) -> list[Any]:
     if "merge" not in schema.patch_strategy:
         return patch
-    kinds = {_item_type(item) for item in (*live, *patch)}
-    if "array" in kinds:
+    items = (*live, *patch)
+    if any(isinstance(item, list) for item in items):
         raise _error("lists of lists are not supported")
-    if len(kinds) > 1:
+    objects = sum(isinstance(item, dict) for item in items)
+    if 0 < objects < len(items):
         raise _error(f"list element types are not identical: [{shown(live)} {shown(patch)}]")
-    if kinds != {"object"}:
-        return _ordered(list(dict.fromkeys((*live, *patch))), patch, live, key="")
+    if not objects:
+        return _ordered(list(dict.fromkeys(items)), patch, live, key="")
     return _merge_items(schema, live, patch)
-
-
-def _item_type(item: Any) -> str:
-    kind = json_type(item)
-    return "scalar" if kind in ("string", "number", "bool", "null") else kind
 
 
 def _merge_items(schema: Schema, live: list[Obj], patch: list[Obj]) -> list[Any]:
@@ -165,6 +160,7 @@ def _merge_items(schema: Schema, live: list[Obj], patch: list[Obj]) -> list[Any]
             raise _unknown_directive(directive, item)
     if any(item.get(DIRECTIVE) == "replace" for item in patch):
         return [_map_without_directives(item) for item in changes]
+    # Deleted before anything is joined: the same patch may delete an item and add one with its key.
     live = [item for item in live if _known_by(item, key) not in deleted] if deleted else live
     result = list(live)
     positions: dict[Any, int] = {}
@@ -230,7 +226,12 @@ def _merge_ordered(schema: Schema, live: Obj, patch: Obj, directive: str) -> Non
     below = schema.field(name) or _UNKNOWN
     key = below.patch_key if any(isinstance(item, dict) for item in (*(before or ()), *(change or ()))) else ""
     if change:
-        _check_order(change, order, key)
+        # Every item the patch sets must be named in the order, and in the same order.
+        named = _places(order, key)
+        kept = [item for item in change if not (isinstance(item, dict) and DIRECTIVE in item)]
+        places = [named.get(_identity(item, key), -1) for item in kept]
+        if order and (-1 in places or places != sorted(places)):
+            raise _error(f"The order in patch list:\n{shown(change)}\n doesn't match {ORDER} list:\n{shown(order)}\n")
     if before is None and change is None:
         return
     if name in patch and change is None:
@@ -241,12 +242,3 @@ def _merge_ordered(schema: Schema, live: Obj, patch: Obj, directive: str) -> Non
         items = _merge_list(below, before, change) if before is not None else _without_directives(change)
         del patch[name]
     live[name] = _ordered(items, order, before or [], key)
-
-
-def _check_order(change: list[Any], order: list[Any], key: str) -> None:
-    """Every item the patch sets must be named in the order, and in the same order."""
-    target_order = _places(order, key)
-    kept = [item for item in change if not (isinstance(item, dict) and DIRECTIVE in item)]
-    places = [target_order.get(_identity(item, key), -1) for item in kept]
-    if order and (-1 in places or places != sorted(places)):
-        raise _error(f"The order in patch list:\n{shown(change)}\n doesn't match {ORDER} list:\n{shown(order)}\n")

@@ -17,26 +17,26 @@ from shoal.kube.schemas.schema_dsl import Package
 
 # group -> prefix of component names, the texts that declare it (module.NAME), the groups whose types it uses.
 _GROUPS: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
-    "meta": ("io.k8s.apimachinery.pkg.apis.meta.v1", ("meta.TEXT",), ()),
+    "meta": ("io.k8s.apimachinery.pkg.apis.meta.v1", ("meta_types.TEXT",), ()),
     "": (
         "io.k8s.api.core.v1",
-        ("pod.TEXT", "container.TEXT", "volumes.TEXT", "service.TEXT", "node.TEXT", "config.TEXT", "storage.TEXT",
-         "events.TEXT", "virtual_kinds.TEXT", "policy.TEXT"),
+        ("pod_types.TEXT", "container_types.TEXT", "volume_types.TEXT", "service_types.TEXT", "node_types.TEXT",
+         "config_types.TEXT", "storage_types.TEXT", "event_types.TEXT", "virtual_kinds.TEXT", "policy_types.TEXT"),
         ("meta",),
     ),
-    "discovery.k8s.io": ("io.k8s.api.discovery.v1", ("service.DISCOVERY",), ("", "meta")),
-    "events.k8s.io": ("io.k8s.api.events.v1", ("events.EVENTS_GROUP",), ("", "meta")),
-    "scheduling.k8s.io": ("io.k8s.api.scheduling.v1", ("scheduling.TEXT",), ("", "meta")),
-    "coordination.k8s.io": ("io.k8s.api.coordination.v1", ("coordination.TEXT",), ("meta",)),
+    "discovery.k8s.io": ("io.k8s.api.discovery.v1", ("service_types.DISCOVERY",), ("", "meta")),
+    "events.k8s.io": ("io.k8s.api.events.v1", ("event_types.EVENTS_GROUP",), ("", "meta")),
+    "scheduling.k8s.io": ("io.k8s.api.scheduling.v1", ("scheduling_types.TEXT",), ("", "meta")),
+    "coordination.k8s.io": ("io.k8s.api.coordination.v1", ("coordination_types.TEXT",), ("meta",)),
     "apiextensions.k8s.io": (
-        "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1", ("extensions.TEXT",), ("meta",)
+        "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1", ("extension_types.TEXT",), ("meta",)
     ),
-    "apps": ("io.k8s.api.apps.v1", ("workloads.APPS",), ("", "meta")),
-    "batch": ("io.k8s.api.batch.v1", ("workloads.BATCH",), ("", "meta")),
-    "extensions": ("io.k8s.api.extensions.v1beta1", ("workloads.EXTENSIONS",), ("", "meta")),
+    "apps": ("io.k8s.api.apps.v1", ("workload_types.APPS",), ("", "meta")),
+    "batch": ("io.k8s.api.batch.v1", ("workload_types.BATCH",), ("", "meta")),
+    "extensions": ("io.k8s.api.extensions.v1beta1", ("workload_types.EXTENSIONS",), ("", "meta")),
     "autoscaling": ("io.k8s.api.autoscaling.v1", ("virtual_kinds.AUTOSCALING",), ("meta",)),
-    "policy": ("io.k8s.api.policy.v1", ("virtual_kinds.POLICY", "policy.POLICY"), ("meta",)),
-    "storage.k8s.io": ("io.k8s.api.storage.v1", ("policy.STORAGE",), ("", "meta")),
+    "policy": ("io.k8s.api.policy.v1", ("virtual_kinds.POLICY", "policy_types.POLICY"), ("meta",)),
+    "storage.k8s.io": ("io.k8s.api.storage.v1", ("policy_types.STORAGE",), ("", "meta")),
     "authentication.k8s.io": ("io.k8s.api.authentication.v1", ("virtual_kinds.AUTHENTICATION",), ("meta",)),
     "authorization.k8s.io": ("io.k8s.api.authorization.v1", ("virtual_kinds.AUTHORIZATION",), ("meta",)),
 }  # fmt: skip

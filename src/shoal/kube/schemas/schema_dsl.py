@@ -76,7 +76,7 @@ class Package:
         return tuple(self._declared)
 
     def add(self, name: str, schema: Schema) -> None:
-        """Put in a type the notation cannot say."""
+        """Add a type that the notation cannot express."""
         self._built[name] = schema
 
     def schema(self, name: str) -> Schema:
@@ -89,9 +89,14 @@ class Package:
         raise KeyError(f"{self.prefix} declares no type {name}")
 
     def _build(self, declared: Declaration) -> Schema:
+        go_type, component = f"{self.go}.{declared.name}", f"{self.prefix}.{declared.name}"
         if declared.alias:
-            self._built[declared.name] = self._alias(declared)
-            return self._built[declared.name]
+            base, _, values = declared.alias.partition(" of ")
+            schema = replace(self._typed(base), go_type=go_type, enum=tuple(v.strip('"') for v in values.split()))
+            if schema.type == "any":
+                schema = replace(schema, component=component, about=declared.about)
+            self._built[declared.name] = schema
+            return schema
         lines = list(self._lines(declared))
         fields: dict[str, Schema] = {}
         # Known before its fields are built: a type may hold itself.
@@ -100,20 +105,16 @@ class Package:
             fields=fields,
             required=tuple(line.name for line in lines if line.is_required),
             map_type="atomic" if declared.is_atomic else "granular",
-            go_type=f"{self.go}.{declared.name}",
-            component=f"{self.prefix}.{declared.name}",
+            go_type=go_type,
+            component=component,
             about=declared.about,
         )
         for line in lines:
-            fields[line.name] = self._field(line)
-        return schema
-
-    def _alias(self, declared: Declaration) -> Schema:
-        base, _, values = declared.alias.partition(" of ")
-        enum = tuple(value.strip('"') for value in values.split())
-        schema = replace(self._typed(base), go_type=f"{self.go}.{declared.name}", enum=enum)
-        if schema.type == "any":
-            schema = replace(schema, component=f"{self.prefix}.{declared.name}", about=declared.about)
+            field = self._typed(line.type)
+            marks: dict[str, Any] = {}
+            for mark in line.marks:
+                marks |= _apply_mark(mark, field, marks)
+            fields[line.name] = replace(field, description=line.description, go_inside=line.inside, **marks)
         return schema
 
     def _lines(self, declared: Declaration) -> Iterator[FieldLine]:
@@ -123,7 +124,9 @@ class Package:
                 for line in self._lines(self._declared[name]):
                     yield line._replace(inside=known_as or name)
             else:
-                yield _field_line(text)
+                name, typed, description = _COLUMNS.split(text, maxsplit=2)
+                type_name, *marks = typed.split(" ")
+                yield FieldLine(name.rstrip("!"), name.endswith("!"), type_name, tuple(marks), description)
 
     def _typed(self, name: str) -> Schema:
         if name.startswith("[]"):
@@ -136,13 +139,6 @@ class Package:
             other, _, simpler = name[7:-1].partition("|")
             return Schema("any", "object-or-boolean" if simpler else "", values=self._typed(other))
         return self.schema(name)
-
-    def _field(self, line: FieldLine) -> Schema:
-        base = self._typed(line.type)
-        marks: dict[str, Any] = {}
-        for mark in line.marks:
-            marks = {**marks, **_apply_mark(mark, base, marks)}
-        return replace(base, description=line.description, go_inside=line.inside, **marks)
 
 
 def _declarations(text: str) -> Iterator[Declaration]:
@@ -159,12 +155,6 @@ def _declarations(text: str) -> Iterator[Declaration]:
             name, atomic, alias, about = match.groups()
             current = Declaration(name, about or "", alias or "", atomic is not None, [])
             yield current
-
-
-def _field_line(text: str) -> FieldLine:
-    name, typed, description = _COLUMNS.split(text, maxsplit=2)
-    type_name, *marks = typed.split(" ")
-    return FieldLine(name.rstrip("!"), name.endswith("!"), type_name, tuple(marks), description)
 
 
 def _apply_mark(mark: str, base: Schema, partial_schema: Mapping[str, Any]) -> dict[str, Any]:

@@ -89,7 +89,11 @@ def _list_items(items: Any, path: str, *, list_type: str, keys: list[str]) -> It
             yield required(f"{path}.items", "must have a schema if x-kubernetes-list-type is map")
         return
     if list_type == "set":
-        yield from _set_items(items, path)
+        message = "must be atomic as item of a list with x-kubernetes-list-type=set"
+        if items.get("type") == "array" and items.get("x-kubernetes-list-type") not in (None, "atomic"):
+            yield invalid(f"{path}.items.x-kubernetes-list-type", items["x-kubernetes-list-type"], message)
+        if items.get("type") == "object" and items.get("x-kubernetes-map-type") != "atomic":
+            yield invalid(f"{path}.items.x-kubernetes-map-type", items.get("x-kubernetes-map-type"), message)
     elif items.get("type") != "object":
         message = "must be object if parent array's x-kubernetes-list-type is map"
         yield invalid(f"{path}.items.type", items.get("type") or "", message)
@@ -99,17 +103,9 @@ def _list_items(items: Any, path: str, *, list_type: str, keys: list[str]) -> It
         yield forbidden(f"{path}.items.nullable", f"cannot be nullable when x-kubernetes-list-type is {list_type}")
 
 
-def _set_items(items: Obj, path: str) -> Iterator[Cause]:
-    message = "must be atomic as item of a list with x-kubernetes-list-type=set"
-    if items.get("type") == "array" and items.get("x-kubernetes-list-type") not in (None, "atomic"):
-        yield invalid(f"{path}.items.x-kubernetes-list-type", items["x-kubernetes-list-type"], message)
-    if items.get("type") == "object" and items.get("x-kubernetes-map-type") != "atomic":
-        yield invalid(f"{path}.items.x-kubernetes-map-type", items.get("x-kubernetes-map-type"), message)
-
-
 def _map_keys(items: Obj, path: str, keys: list[str]) -> Iterator[Cause]:
     fields = items.get("properties") or {}
-    for item_schema, key in enumerate(keys):
+    for position, key in enumerate(keys):
         here = f"{path}.items.properties[{key}]"
         known = fields.get(key)
         if known is None:
@@ -119,7 +115,7 @@ def _map_keys(items: Obj, path: str, keys: list[str]) -> Iterator[Cause]:
         if known.get("type") in ("array", "object"):
             message = "must be a scalar type if parent array's x-kubernetes-list-type is map"
             yield invalid(f"{here}.type", items.get("type"), message)
-        if key in keys[:item_schema]:
+        if key in keys[:position]:
             yield invalid(f"{path}.x-kubernetes-list-map-keys", keys, "must not contain duplicate entries")
         why = "this property is in x-kubernetes-list-map-keys, so it"
         if key not in (items.get("required") or ()) and known.get("default") is None:

@@ -26,29 +26,26 @@ def apply_defaults(schema: Schema, obj: Any, *, skip: Set[str] = frozenset()) ->
     Nothing is filled in below the fields in `skip`.
     """
     if isinstance(obj, dict):
-        _fill_fields(schema, obj)
+        for name, below in schema.fields.items():
+            if below.default is not None and (name not in obj or (obj[name] is None and not below.nullable)):
+                obj[name] = deepcopy(below.default)
+        # A null that the schema does not allow counts as absent, so that clients may send zero values as null.
+        for name in [name for name, child in obj.items() if child is None]:
+            known = schema.field(name)
+            if known is None or known.nullable or known.type == "any":
+                continue
+            if known.default is not None:
+                obj[name] = deepcopy(known.default)
+            else:
+                del obj[name]
         for name, child in obj.items():
             if type(child) not in _HOLDERS or name in skip:
                 continue  # most fields are plain values
-            below = schema.field(name)
-            if below is not None and below.custom:
-                apply_defaults(below, child)
+            known = schema.field(name)
+            if known is not None and known.custom:
+                apply_defaults(known, child)
     elif isinstance(obj, list) and schema.items is not None:
         for index, child in enumerate(obj):
             if child is None and not schema.items.nullable:
                 obj[index] = deepcopy(schema.items.default)
             apply_defaults(schema.items, obj[index])
-
-
-def _fill_fields(schema: Schema, obj: Obj) -> None:
-    for name, below in schema.fields.items():
-        if below.default is not None and (name not in obj or (obj[name] is None and not below.nullable)):
-            obj[name] = deepcopy(below.default)
-    for name in [name for name, child in obj.items() if child is None]:
-        known = schema.field(name)
-        if known is None or known.nullable or known.type == "any":
-            continue
-        if known.default is not None:
-            obj[name] = deepcopy(known.default)
-        else:
-            del obj[name]

@@ -1,4 +1,4 @@
-"""Regular expressions that other people write: patterns of custom schemas, of failure tables, of HyperNodes.
+"""Regular expressions written by users: patterns of custom schemas, of failure tables, of HyperNodes.
 
 They are Go's, and RE2 matches them: in time linear in the text whatever the pattern, and with Go's syntax. Programs
 are bounded, too: a pattern that expands beyond `_MAX_PROGRAM_BYTES` is refused.
@@ -56,12 +56,8 @@ def compiled(pattern: str) -> Pattern:
     try:
         return Pattern(pattern, re2.compile(pattern.encode(), options))
     except re2.error as problem:
-        raise BadPattern(f"error parsing regexp: {_go_message(problem.args[0].decode(errors='replace'))}") from None
+        message, colon, where = problem.args[0].decode(errors="replace").partition(": ")
+        message = _GO_MESSAGES.get(message, message)
+        raise BadPattern(f"error parsing regexp: {message}" + (f": `{where}`" if colon else "")) from None
     except UnicodeEncodeError:
         raise BadPattern("error parsing regexp: invalid UTF-8") from None
-
-
-def _go_message(problem: str) -> str:
-    message, colon, where = problem.partition(": ")
-    message = _GO_MESSAGES.get(message, message)
-    return f"{message}: `{where}`" if colon else message

@@ -7,16 +7,16 @@ for single keywords, which hold within conditions too, are in `keywords`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from shoal.kube.errors import Cause
 from shoal.kube.objects import Obj
 from shoal.kube.schema import unknown_fields
 from shoal.kube.structural_schema.keywords import children, keyword_problems
-from shoal.kube.structural_schema.parse import schema_below
 from shoal.kube.structural_schema.re2 import BadPattern, compiled
-from shoal.kube.structural_schema.validate import validate
+from shoal.kube.structural_schema.schema_parser import schema_below
+from shoal.kube.structural_schema.schema_validation import validate
 from shoal.kube.validation.errors import forbidden, invalid, required
 
 _INT_OR_STRING = [{"type": "integer"}, {"type": "string"}]
@@ -29,7 +29,7 @@ _AT_ROOT = {
     "items": "Items", "properties": "Properties", "externalDocs": "ExternalDocs", "example": "Example",
     "x-kubernetes-preserve-unknown-fields": "XPreserveUnknownFields", "x-kubernetes-validations": "XValidations",
 }  # fmt: skip
-# What a condition must not have, and the message.
+# Keywords that a condition must not have, each with the message.
 _NOT_IN_CONDITIONS = {
     "type": "must be empty to be structural",
     "additionalProperties": "must be undefined to be structural",
@@ -52,11 +52,16 @@ def schema_problems(schema: Obj, path: str, *, has_status: bool) -> list[Cause]:
     unstructured = [*_structure(schema, path, level="root"), *_completeness(schema, schema, path, path)]
     if any(props.get("$ref") for _, props in _places(schema, path)):
         unstructured = []  # the target of a reference is not known, so neither is what is missing there
-    return [
-        *_root_problems(schema, path, has_status=has_status),
-        *(sorted(unstructured, key=str) or _defaults(schema, path)),
-        *keyword_problems(schema, path, is_root=True),
-    ]
+    found: list[Cause] = []
+    if has_status and any(value and name not in _AT_ROOT for name, value in schema.items()):
+        listed = " ".join(_AT_ROOT.values())
+        message = f"only [{listed}] fields are allowed at the root of the schema if the status subresource is enabled"
+        found.append(invalid(path, schema, message))
+    if schema.get("nullable"):
+        found.append(forbidden(f"{path}.nullable", "nullable cannot be true at the root"))
+    found += sorted(unstructured, key=str) or _defaults(schema, path)
+    found += keyword_problems(schema, path, is_root=True)
+    return found
 
 
 def _defaults(props: Obj, path: str) -> Iterator[Cause]:
@@ -74,7 +79,7 @@ def _defaults(props: Obj, path: str) -> Iterator[Cause]:
 
 
 def schema_warnings(schema: Obj, path: str, *, validated_elsewhere: bool = False) -> Iterator[str]:
-    """Rules that are kept but not enforced; `validated_elsewhere`: a program has its own say about such objects."""
+    """Rules that are kept but not enforced; `validated_elsewhere`: another program validates such objects."""
     what = "not enforced by the embedded API" + (
         ", which has Shoal check such objects itself" if validated_elsewhere else ""
     )
@@ -91,15 +96,6 @@ def _places(props: Any, path: str) -> Iterator[tuple[str, Obj]]:
     yield path, props
     for below, child in children(props, path):
         yield from _places(child, below)
-
-
-def _root_problems(schema: Obj, path: str, *, has_status: bool) -> Iterator[Cause]:
-    if has_status and any(value and name not in _AT_ROOT for name, value in schema.items()):
-        listed = " ".join(_AT_ROOT.values())
-        message = f"only [{listed}] fields are allowed at the root of the schema if the status subresource is enabled"
-        yield invalid(path, schema, message)
-    if schema.get("nullable"):
-        yield forbidden(f"{path}.nullable", "nullable cannot be true at the root")
 
 
 # --- structure: every place outside of conditions ------------------------------------------------------------------
@@ -171,6 +167,7 @@ def _metadata(props: Obj, path: str, *, level: str) -> Iterator[Cause]:
 
 def _conditions(props: Obj, path: str, *, skip_any_of: bool = False) -> Iterator[Cause]:
     """The conditions at one place. Naming both types is allowed once, next to x-kubernetes-int-or-string."""
+    # The first allOf may hold the anyOf of both types, as Kubernetes writes it for IntOrString.
     first_of_all = (props.get("allOf") or [{}])[0]
     if not skip_any_of and props.get("anyOf") != _INT_OR_STRING:
         for index, part in enumerate(props.get("anyOf") or ()):
@@ -205,7 +202,9 @@ def _condition(props: Obj, path: str, *, skip_any_of: bool = False) -> Iterator[
 
 def _completeness(condition: Obj, target_schema: Obj | None, schema_path: str, path: str) -> Iterator[Cause]:
     """Every field a condition refers to exists outside of it."""
-    parts = [(f"{path}.{name}[{i}]", p) for name in ("allOf", "anyOf", "oneOf") for i, p in _counted(condition, name)]
+    parts = []
+    for name in ("allOf", "anyOf", "oneOf"):
+        parts += [(f"{path}.{name}[{index}]", part) for index, part in enumerate(condition.get(name) or ())]
     if condition.get("not"):
         parts.append((f"{path}.not", condition["not"]))
     for here, part in parts:
@@ -228,7 +227,3 @@ def _complete_child(part: Obj, target_schema: Any, schema_path: str, path: str) 
         return
     yield from _completeness(part, target_schema, schema_path, path)
     yield from _completechildren(part, target_schema, schema_path, path)
-
-
-def _counted(props: Obj, name: str) -> Iterable[tuple[int, Obj]]:
-    return enumerate(props.get(name) or ())

@@ -28,19 +28,18 @@ def quote(text: str) -> str:
     """Text in double quotes with the escapes Go uses."""
     if text.isprintable() and '"' not in text and "\\" not in text:
         return f'"{text}"'
-    return '"' + "".join(_escaped(char) for char in text) + '"'
-
-
-def _escaped(char: str) -> str:
-    known = _ESCAPES.get(char)
-    if known is not None:
-        return known
-    if char.isprintable():
-        return char
-    code = ord(char)
-    if code < 0x80:
-        return f"\\x{code:02x}"
-    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+    escaped = ""
+    for char in text:
+        code = ord(char)
+        if char in _ESCAPES:
+            escaped += _ESCAPES[char]
+        elif char.isprintable():
+            escaped += char
+        elif code < 0x80:
+            escaped += f"\\x{code:02x}"
+        else:
+            escaped += f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+    return f'"{escaped}"'
 
 
 def render(value: Any) -> str:

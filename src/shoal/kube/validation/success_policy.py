@@ -16,7 +16,7 @@ Spans = tuple[tuple[int, int], ...]  # first and last of each
 
 
 class IndexesUnreadable(ValueError):
-    """The message has the place."""
+    """The message quotes the part that cannot be read."""
 
 
 def success_policy(policy: Obj, completions: int) -> Iterator[Cause]:
@@ -24,25 +24,23 @@ def success_policy(policy: Obj, completions: int) -> Iterator[Cause]:
     if not rules:
         yield missing(path, "at least one rules must be specified when the successPolicy is specified")
     for place, rule in enumerate(rules):
-        yield from _rule(rule, f"{path}[{place}]", completions)
-
-
-def _rule(rule: Obj, path: str, completions: int) -> Iterator[Cause]:
-    written, count = rule.get("succeededIndexes"), rule.get("succeededCount")
-    if written is None and count is None:
-        yield missing(path, "at least one of succeededCount or succeededIndexes must be specified")
-    most, what = completions, "specified completions"
-    if written is not None:
-        try:
-            spans = spans_of(written, completions)
-        except IndexesUnreadable as wrong:
-            yield invalid(f"{path}.succeededIndexes", written, f"error parsing succeededIndexes: {wrong}")
-            return
-        most, what = size_of(spans), "indexes in the specified succeededIndexes field"
-    if count is not None and count < 0:
-        yield invalid(f"{path}.succeededCount", count, NEGATIVE)
-    elif count is not None and count > most:
-        yield invalid(f"{path}.succeededCount", count, f"must be less than or equal to {most} (the number of {what})")
+        here = f"{path}[{place}]"
+        written, count = rule.get("succeededIndexes"), rule.get("succeededCount")
+        if written is None and count is None:
+            yield missing(here, "at least one of succeededCount or succeededIndexes must be specified")
+        most, what = completions, "specified completions"
+        if written is not None:
+            try:
+                spans = spans_of(written, completions)
+            except IndexesUnreadable as wrong:
+                yield invalid(f"{here}.succeededIndexes", written, f"error parsing succeededIndexes: {wrong}")
+                continue
+            most, what = size_of(spans), "indexes in the specified succeededIndexes field"
+        if count is not None and count < 0:
+            yield invalid(f"{here}.succeededCount", count, NEGATIVE)
+        elif count is not None and count > most:
+            detail = f"must be less than or equal to {most} (the number of {what})"
+            yield invalid(f"{here}.succeededCount", count, detail)
 
 
 def spans_of(text: str, completions: int) -> Spans:
@@ -58,21 +56,17 @@ def spans_of(text: str, completions: int) -> Spans:
             )
         numbers = []
         for end in ends:
-            last = _next(end, last, completions)
-            numbers.append(last)
+            if not (end.isascii() and end.isdigit()):
+                raise IndexesUnreadable(f'cannot convert string to integer for index: "{end}"')
+            number = int(end)
+            if last is not None and number <= last:
+                raise IndexesUnreadable(f"non-increasing order, previous: {last}, current: {number}")
+            if number >= completions:
+                raise IndexesUnreadable(f'too large index: "{end}"')
+            numbers.append(number)
+            last = number
         found.append((numbers[0], numbers[-1]))
     return tuple(found)
-
-
-def _next(text: str, last: int | None, completions: int) -> int:
-    if not (text.isascii() and text.isdigit()):
-        raise IndexesUnreadable(f'cannot convert string to integer for index: "{text}"')
-    number = int(text)
-    if last is not None and number <= last:
-        raise IndexesUnreadable(f"non-increasing order, previous: {last}, current: {number}")
-    if number >= completions:
-        raise IndexesUnreadable(f'too large index: "{text}"')
-    return number
 
 
 def size_of(spans: Spans) -> int:
