@@ -101,18 +101,6 @@ class EventRecorder:
         annotations: Mapping[str, str] | None,
     ) -> _Emitted:
         namespace = reference.get("namespace") or "default"
-        event = self._build_event(reference, severity, reason, message, now)
-        event["metadata"]["namespace"] = namespace
-        if annotations:
-            event["metadata"]["annotations"] = dict(annotations)
-        try:
-            await self._cluster.create(kinds.EVENT, event, namespace, field_manager=self._component)
-        except ApiError as error:
-            if error.reason != "AlreadyExists":
-                raise  # somebody's answer got lost and this is the second try: the event is there
-        return _Emitted(event["metadata"]["name"], namespace, 1, now)
-
-    def _build_event(self, reference: Obj, severity: str, reason: str, message: str, now: datetime) -> Obj:
         moment = f"{int(now.timestamp() * 1e6):x}"
         identity = f"{reference.get('uid')}{severity}{reason}{message}{self._component}{self._host}"
         # Named by its message and time, so that a retry of the same message is the same event.
@@ -120,10 +108,10 @@ class EventRecorder:
         source = {"component": self._component}
         if self._host:
             source["host"] = self._host
-        return {
+        event: Obj = {
             "apiVersion": kinds.EVENT.api_version,
             "kind": kinds.EVENT.kind,
-            "metadata": {"name": f"{reference['name']}.{moment}{digest}"},
+            "metadata": {"name": f"{reference['name']}.{moment}{digest}", "namespace": namespace},
             "involvedObject": reference,
             "type": severity,
             "reason": reason,
@@ -135,6 +123,14 @@ class EventRecorder:
             "firstTimestamp": rfc3339(now),
             "lastTimestamp": rfc3339(now),
         }
+        if annotations:
+            event["metadata"]["annotations"] = dict(annotations)
+        try:
+            await self._cluster.create(kinds.EVENT, event, namespace, field_manager=self._component)
+        except ApiError as error:
+            if error.reason != "AlreadyExists":
+                raise  # else an earlier attempt succeeded and its response was lost
+        return _Emitted(event["metadata"]["name"], namespace, 1, now)
 
 
 def object_reference(regarding: Mapping[str, Any], field_path: str = "") -> Obj:

@@ -73,7 +73,9 @@ def page(
             continue
         if limit and len(items) == limit:
             remaining = last - index if plain else None
-            return StoredPage(items, view.revision, _write_token(view.revision, items[-1].key), remaining)
+            last_item = order_of(items[-1].key)
+            next_token = _encode_token(_Token(_TOKEN_VERSION, view.revision, last_item + "\0"))
+            return StoredPage(items, view.revision, next_token, remaining)
         items.append(stored)
     return StoredPage(items, view.revision)
 
@@ -121,7 +123,9 @@ def _view(store: Store, table: Table, options: ListOptions, token: _Token | None
         return _View(table.order, table.objects, store.committed)
     if revision < store.compacted:
         if token is not None:
-            raise _continue_expired(token)
+            error = expired(_CONTINUE_EXPIRED)
+            error.list_metadata = {"continue": _encode_token(_Token(_TOKEN_VERSION, _PRESENT, token.start))}
+            raise error
         raise expired("The resourceVersion for the provided list is too old.")
     objects = table.state_at(revision)
     return _View(sorted(map(order_of, objects)), objects, revision)
@@ -167,10 +171,6 @@ def parse_version(text: str, *, prefix: str = "") -> int:
     raise bad_request(f"{prefix}resourceVersion: {message}")
 
 
-def _write_token(revision: int, after: Key) -> str:
-    return _encode_token(_Token(_TOKEN_VERSION, revision, order_of(after) + "\0"))
-
-
 def _encode_token(token: _Token) -> str:
     return base64.urlsafe_b64encode(msgspec.json.encode(token)).decode().rstrip("=")
 
@@ -183,9 +183,3 @@ def _read_token(text: str) -> _Token:
     if token.v != _TOKEN_VERSION or not token.rv or not token.start:
         raise bad_request("invalid continue token: continue key is not valid: it was not given out by this server")
     return token
-
-
-def _continue_expired(token: _Token) -> ApiError:
-    error = expired(_CONTINUE_EXPIRED)
-    error.list_metadata = {"continue": _encode_token(_Token(_TOKEN_VERSION, _PRESENT, token.start))}
-    return error

@@ -139,21 +139,21 @@ class Core:
     def _observe(self, table: Table, before: Stored | None, after: Stored | None) -> None:
         if table is self.definitions.table:
             if before is not None:
-                self._unserve(before.key.name)
+                self._storage_resources.pop(before.key.name, None)
+                for kind in self._custom_kinds.pop(before.key.name, ()):
+                    self._resources.pop((kind.group, kind.version, kind.plural), None)
+                    self._by_kind.pop((kind.group, kind.version, kind.kind), None)
             if after is not None:
                 self._serve_definition(after.obj())
         elif table is self._services.table:
-            _move_value(self.service_addresses, "spec.clusterIP", before, after)
+            if before is not None:
+                self.service_addresses.discard(before.fields["spec.clusterIP"])
+            if after is not None and after.fields["spec.clusterIP"] not in ("", "None"):
+                self.service_addresses.add(after.fields["spec.clusterIP"])
         elif table is self._priorities.table:
             self._default_known = False
         else:
             self.quotas.observe(table, before, after)
-
-    def _unserve(self, definition: str) -> None:
-        self._storage_resources.pop(definition, None)
-        for kind in self._custom_kinds.pop(definition, ()):
-            self._resources.pop((kind.group, kind.version, kind.plural), None)
-            self._by_kind.pop((kind.group, kind.version, kind.kind), None)
 
     def _serve_definition(self, definition: Obj) -> None:
         served = structural_schema.kinds_of(definition) if is_true(definition, "Established") else ()
@@ -169,18 +169,12 @@ class Core:
         self._custom_kinds[definition["metadata"]["name"]] = list(served)
         for kind in served:
             self._serve(kind, storage_kind, ApiVersionConverter(kind, storage_kind))
-        self._storage_resources[storage_kind.resource] = Resource(
-            storage_kind,
-            storage_kind,
-            self.store.table(storage_kind.resource),
-            strategy_of(storage_kind),
-            ApiVersionConverter(storage_kind, storage_kind),
-        )
-        self._reindex(storage_kind)
-
-    def _reindex(self, storage_kind: Kind) -> None:
-        """The definition may select by other fields than before."""
         table = self.store.table(storage_kind.resource)
+        converter = ApiVersionConverter(storage_kind, storage_kind)
+        self._storage_resources[storage_kind.resource] = Resource(
+            storage_kind, storage_kind, table, strategy_of(storage_kind), converter
+        )
+        # The definition may select by other fields than before.
         for key, stored in table.objects.items():
             fields = fields_of(storage_kind, key, stored.obj()) if storage_kind.selectable else stored.fields
             table.objects[key] = replace(stored, kind=storage_kind, fields=fields)
@@ -265,28 +259,19 @@ class Core:
     def stored_from_row(self, row: Row) -> Stored:
         """A row of the journal as it was when it was written."""
         obj: Obj = _decode(row.raw)
-        kind = self._kind_of_row(row, obj)
+        group, _, version = str(obj["apiVersion"]).rpartition("/")
+        served = self._by_kind.get((group, version, obj["kind"]))
+        if served is not None:
+            kind = served.storage_kind
+        else:  # its definition is not loaded yet, or gone
+            plural = row.resource.partition(".")[0]
+            kind = Kind(group, version, obj["kind"], plural, namespaced=bool(row.namespace), custom=True)
         key = Key(row.namespace, row.name)
         meta = obj["metadata"]
         return Stored(
             kind, key, meta["uid"], row.revision, row.raw, meta.get("labels") or {}, fields_of(kind, key, obj),
             row.id, *_references(meta),
         )  # fmt: skip
-
-    def _kind_of_row(self, row: Row, obj: Obj) -> Kind:
-        group, _, version = str(obj["apiVersion"]).rpartition("/")
-        found = self._by_kind.get((group, version, obj["kind"]))
-        if found is not None:
-            return found.storage_kind
-        plural = row.resource.partition(".")[0]
-        return Kind(group, version, obj["kind"], plural, namespaced=bool(row.namespace), custom=True)
-
-
-def _move_value(taken: set[str], field: str, before: Stored | None, after: Stored | None) -> None:
-    if before is not None:
-        taken.discard(before.fields[field])
-    if after is not None and after.fields[field] not in ("", "None"):
-        taken.add(after.fields[field])
 
 
 def _references(meta: dict[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...], bool]:

@@ -12,7 +12,6 @@ import hmac
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 _HEADER = {"alg": "HS256", "typ": "JWT"}
 _PURPOSE = b"shoal service account tokens"
@@ -58,7 +57,8 @@ class TokenSigner:
         signed, _, signature = token.rpartition(".")
         if not hmac.compare_digest(signature, self._signature(signed)):
             return None
-        payload = _decode(signed.partition(".")[2])  # signed here, so it is well-formed
+        encoded = signed.partition(".")[2]
+        payload = json.loads(base64.urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4)))  # well-formed: signed here
         if payload["exp"] <= now:
             return None
         bound = payload["kubernetes.io"]
@@ -77,10 +77,6 @@ class TokenSigner:
 
 def _encode(part: Mapping[str, object]) -> str:
     return _base64(json.dumps(part, separators=(",", ":")).encode())
-
-
-def _decode(text: str) -> Any:
-    return json.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
 
 
 def _base64(data: bytes) -> str:

@@ -6,7 +6,6 @@ for good; the store keeps what was committed, and the next program starts from t
 
 from __future__ import annotations
 
-import asyncio
 import random
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing
@@ -14,7 +13,7 @@ from typing import TypeVar, cast
 
 from shoal.cluster.apimachinery import MEMORY, Machinery
 from shoal.cluster.client import DeleteOptions, LogOptions, Page, PatchType, WatchEvent
-from shoal.cluster.clock import VirtualClock
+from shoal.cluster.clock import VirtualClock, sleep
 from shoal.cluster.embedded import EmbeddedCluster
 from shoal.cluster.fault_injection import WRITES, Call, Delay, Faults, FaultTiming, ProgramKilled, WatchDisruption
 from shoal.cluster.registry import RegistrySettings
@@ -211,30 +210,18 @@ class SimulatedCluster:
             number += 1
             if self.is_dead:
                 raise ProgramKilled
-            what = self._disruptions_for(kind, number, event)
+            # Every fault is evaluated for every event, so that random choices do not depend on earlier results.
+            faults = [fault for fault in self.faults.watches if fault.kind in (None, kind)]
+            what = [fault.what for fault in faults if fault.where(number, event)]
             if WatchDisruption.CUT in what:
                 return
             if WatchDisruption.SWAP in what and held is None:
                 held = event
                 continue
-            await self._wait(what)
+            if seconds := sum(step.seconds for step in what if isinstance(step, Delay)):
+                await sleep(self.clock, seconds)
             for _ in range(0 if WatchDisruption.DROP in what else 1 + (WatchDisruption.DUPLICATE in what)):
                 yield event
             if held is not None:
                 yield held
                 held = None
-
-    def _disruptions_for(self, kind: Kind, number: int, event: WatchEvent) -> Sequence[WatchDisruption | Delay]:
-        """Every fault is evaluated for every event, so that random choices do not depend on earlier results."""
-        faults = [f for f in self.faults.watches if f.kind is None or f.kind == kind]
-        return [fault.what for fault in faults if fault.where(number, event)]
-
-    async def _wait(self, what: Sequence[WatchDisruption | Delay]) -> None:
-        seconds = sum(step.seconds for step in what if isinstance(step, Delay))
-        if seconds:
-            arrived: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            timer = self.clock.call_later(seconds, lambda: arrived.set_result(None))
-            try:
-                await arrived
-            finally:
-                timer.cancel()

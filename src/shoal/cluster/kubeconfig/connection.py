@@ -22,7 +22,7 @@ class ConnectionConfigError(ConnectionError):
 class RequestCredentials:
     """What a request carries besides what every request does; `ssl_context` replaces the connection's own."""
 
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False)  # a token is nobody's business
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)  # not in the repr: they hold the token
     ssl_context: ssl.SSLContext | None = None
 
 
@@ -32,7 +32,7 @@ class Credentials(Protocol):
         ...
 
     def fetch(self) -> RequestCredentials:
-        """Fetch it again, even if some is at hand. May block; raises NoConnection if none can be obtained."""
+        """Fetch it again, even if some is at hand. May block; raises ConnectionConfigError if none can be obtained."""
         ...
 
 

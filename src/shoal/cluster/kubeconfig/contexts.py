@@ -40,7 +40,7 @@ def contexts(files: Path | Sequence[Path]) -> list[str]:
 
 
 def from_kubeconfig(files: Path | Sequence[Path], *, server: str = "", context: str = "") -> ConnectionConfig:
-    """A context, by default the current one; `server` replaces its address. Raises NoConnection."""
+    """A context, by default the current one; `server` replaces its address. Raises ConnectionConfigError."""
     config = _Files.referrer(files)
     name = context or config.current()
     context_entry = config.named("contexts", name, "context")
@@ -51,9 +51,10 @@ def from_kubeconfig(files: Path | Sequence[Path], *, server: str = "", context: 
         if user_name
         else KubeconfigEntry(context_entry.file, "", {})
     )
-    url = _url(server) or _server_of(cluster)
+    url = _url(server or _server_of(cluster))
     tls = _tls_config(cluster) if url.startswith("https") else None
     headers, credentials = _credentials(user, cluster, url, tls)
+    credential_files = [user.file_path(key) for key in ("client-certificate", "client-key", "tokenFile")]
     return ConnectionConfig(
         url,
         headers,
@@ -68,14 +69,8 @@ def from_kubeconfig(files: Path | Sequence[Path], *, server: str = "", context: 
         else f"no user: context {name} of {context_entry.file} has no user",
         name=name,
         certificate=user.content("client-certificate"),
-        files=(*(entry.file for entry in config.entries), *_files_of(user)),
+        files=(*(entry.file for entry in config.entries), *(path for path in credential_files if path is not None)),
     )
-
-
-def _files_of(user: KubeconfigEntry) -> Iterator[Path]:
-    for name in ("client-certificate", "client-key", "tokenFile"):
-        if (path := user.file_path(name)) is not None:
-            yield path
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,24 +121,26 @@ def _server_of(cluster: KubeconfigEntry) -> str:
         raise cluster.error("server", "is missing; give the server's address, such as https://10.0.0.1:6443")
     if why := server_url_error(value):
         raise cluster.error("server", why)
-    return _url(value)
+    return value
 
 
 def server_url_error(value: str) -> str:
     """What an address of a server should be, where no server can be at this one; '' where one can."""
     if "@" in value:
         return "should be an address only: users and passwords have no place in it"
-    return "" if _is_address(_url(value)) else f"should be an address such as https://10.0.0.1:6443, not {value!r}"
-
-
-def _is_address(url: str) -> bool:
     try:
-        parts = urlsplit(url)
-        has_port = parts.port is None or parts.port > 0
+        parts = urlsplit(_url(value))
+        has_valid_port = parts.port is None or parts.port > 0
     except ValueError:
-        return False
-    is_plain = has_port and not parts.query and not parts.fragment
-    return parts.scheme in ("http", "https") and _is_host(parts.hostname) and is_plain
+        has_valid_port = False
+    if (
+        has_valid_port
+        and parts.scheme in ("http", "https")
+        and _is_host(parts.hostname)
+        and not (parts.query or parts.fragment)
+    ):
+        return ""
+    return f"should be an address such as https://10.0.0.1:6443, not {value!r}"
 
 
 def _is_host(name: str | None) -> bool:
@@ -197,7 +194,14 @@ def _credentials(
     user: KubeconfigEntry, cluster: KubeconfigEntry, url: str, tls: TlsConfig | None
 ) -> tuple[Mapping[str, str], Credentials]:
     """What every request carries, and what changes. A file counts more than a token written down, as for kubectl."""
-    headers = _impersonation_headers(user)
+    if user.strings("as-groups") or user.mapping("as-user-extra"):
+        raise user.error("as-groups", "and as-user-extra are not served; give the rights to a user of their own")
+    headers: dict[str, str] = {}
+    for name, header in (("as", "Impersonate-User"), ("as-uid", "Impersonate-Uid")):
+        if value := user.text(name):
+            if not is_token(value):
+                raise user.error(name, "should be one line of plain characters")
+            headers[header] = value
     if user.text("username") or user.text("password"):
         raise user.error("username", "cannot be used: API servers take no passwords any more. Use a token instead")
     if (old := user.mapping("auth-provider")) is not None:
@@ -212,7 +216,7 @@ def _credentials(
         return {**headers, **bearer_header(token)}, _renewed_files(user, tls) or STATIC_CREDENTIALS
     if (entry := user.mapping("exec")) is not None:
         return headers, ExecPluginCredentials(
-            ExecPlugin.read(entry, cluster, url), tls.context_with_certificate if tls else _no_tls
+            ExecPlugin.read(entry, cluster, url), tls.context_with_certificate if tls else None
         )
     return headers, _renewed_files(user, tls) or STATIC_CREDENTIALS
 
@@ -226,20 +230,6 @@ def _renewed_files(user: KubeconfigEntry, tls: TlsConfig | None) -> Credentials 
         if tls and certificate and key and in_files
         else None
     )
-
-
-def _no_tls(_: bytes, __: bytes) -> ssl.SSLContext:
-    raise ConnectionConfigError("the exec plugin gave a client certificate, but the server's address is plain http")
-
-
-def _impersonation_headers(user: KubeconfigEntry) -> dict[str, str]:
-    if user.strings("as-groups") or user.mapping("as-user-extra"):
-        raise user.error("as-groups", "and as-user-extra are not served; give the rights to a user of their own")
-    value = {"as": "Impersonate-User", "as-uid": "Impersonate-Uid"}
-    for name in value:
-        if user.text(name) and not is_token(user.text(name)):
-            raise user.error(name, "should be one line of plain characters")
-    return {header: user.text(name) for name, header in value.items() if user.text(name)}
 
 
 def _proxy(cluster: KubeconfigEntry, url: str) -> str:

@@ -6,6 +6,7 @@ certificate, a server that is not Kubernetes at all) becomes `Unreachable`, whos
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import ssl
@@ -110,13 +111,24 @@ def _certificate_message(problem: ssl.SSLCertVerificationError, url: str) -> str
 
 def response_failure(response: Response, connection: ConnectionConfig, what: str) -> RequestFailure:
     """A request that was answered with a code that is no success."""
-    code, body, wait = response.status, response.body, _wait_seconds(response)
-    status = _status_in(body)
-    if status is None and not _is_gateway(code) and not _is_unknown_group(code, body, what):
-        return RequestFailure(Unreachable(_not_kubernetes(response, connection, what)), code=400)
-    error = (
-        error_from_status(status, code) if status else ApiError(code, "", _text(body) or f"{what} was answered {code}")
-    )
+    code, body = response.status, response.body
+    retry_after = response.headers.get("retry-after", "")
+    wait = float(retry_after) if retry_after.isdigit() else None  # API servers do not use the form with a date
+    try:
+        found = _decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        found = None
+    if isinstance(found, dict) and found.get("kind") == "Status":
+        error = error_from_status(found, code)
+    else:
+        # A proxy in front of an API server returns these in its place, with a message of its own.
+        is_from_proxy = code in (401, 403, 429) or code >= 500
+        # An API server has no Status for groups it does not serve, only this text.
+        is_unknown_group = code == 404 and body.strip() == b"404 page not found" and " /apis/" in what
+        if not is_from_proxy and not is_unknown_group:
+            return RequestFailure(Unreachable(_not_kubernetes(response, connection, what)), code=400)
+        text = " ".join(body.decode(errors="replace").split())[:300]
+        error = ApiError(code, "", text or f"{what} was answered {code}")
     if code == 401:
         return RequestFailure(ApiError(401, "Unauthorized", _unauthorized_message(connection), error.details), code=401)
     if any(cause.reason == "DisruptionBudget" for cause in error.causes):
@@ -132,30 +144,6 @@ def error_from_status(status: dict[str, Any], code: int = 0) -> ApiError:
         code or status.get("code") or 500, status.get("reason") or "", status.get("message") or "",
         status.get("details"),
     )  # fmt: skip
-
-
-def _status_in(body: bytes) -> dict[str, Any] | None:
-    try:
-        found = _decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return None
-    return found if isinstance(found, dict) and found.get("kind") == "Status" else None
-
-
-def _is_gateway(code: int) -> bool:
-    """Codes that a proxy in front of an API server returns in its place, with a message of its own."""
-    return code in (401, 403, 429) or code >= 500
-
-
-def _is_unknown_group(code: int, body: bytes, what: str) -> bool:
-    """An API server has no Status for groups it does not serve, only this text."""
-    return code == 404 and body.strip() == b"404 page not found" and " /apis/" in what
-
-
-def _wait_seconds(response: Response) -> float | None:
-    """Retry-After in seconds; the form with a date is not used by API servers."""
-    value = response.headers.get("retry-after", "")
-    return float(value) if value.isdigit() else None
 
 
 def not_json(connection: ConnectionConfig, what: str) -> Unreachable:
@@ -174,30 +162,16 @@ def _not_kubernetes(response: Response, connection: ConnectionConfig, what: str)
     )
 
 
-def _text(body: bytes) -> str:
-    return " ".join(body.decode(errors="replace").split())[:300]
-
-
 def _unauthorized_message(connection: ConnectionConfig) -> str:
-    user_description = connection.user_description or "this user"
-    expired = _expired_at(connection.certificate)
-    why = (
-        f"its client certificate ran out on {expired:%Y-%m-%d}"
-        if expired
-        else "its credentials are wrong or have run out"
-    )
-    return f"{connection.url} does not let in {user_description}: {why}. Log in again"
-
-
-def _expired_at(certificate: bytes) -> datetime | None:
-    """When a client certificate (PEM) ended, where that is past."""
     from cryptography import x509  # slow to import, and seldom needed
 
-    try:
-        end = x509.load_pem_x509_certificate(certificate).not_valid_after_utc
-    except ValueError:
-        return None
-    return end if end < datetime.now(UTC) else None
+    why = "its credentials are wrong or have run out"
+    with contextlib.suppress(ValueError):  # there is no certificate, or it is none
+        end = x509.load_pem_x509_certificate(connection.certificate).not_valid_after_utc
+        if end < datetime.now(UTC):
+            why = f"its client certificate ran out on {end:%Y-%m-%d}"
+    user_description = connection.user_description or "this user"
+    return f"{connection.url} does not let in {user_description}: {why}. Log in again"
 
 
 def deadline_exceeded(connection: ConnectionConfig, what: str, seconds: float) -> RequestFailure:

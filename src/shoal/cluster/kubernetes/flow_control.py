@@ -38,7 +38,11 @@ class ConcurrencyLimit:
 
     def observe(self, latency_class: str, seconds: float, *, was_full: bool) -> None:
         """A request of this sort was answered; `was_full`: as many as allowed were on their way."""
-        slowdown = self._slowdown(latency_class, seconds)
+        best = min(self._best_latency.get(latency_class, seconds) * 1.002, seconds)  # which is forgotten slowly
+        smoothed = self._smoothed_latency.get(latency_class, seconds)
+        smoothed += (seconds - smoothed) * 0.1
+        self._best_latency[latency_class], self._smoothed_latency[latency_class] = best, smoothed
+        slowdown = smoothed / max(best, 1e-4)
         if slowdown > self._bounds.slow:
             self._slow_start = False
             self._set_limit(max(self.limit - 0.5 / self.limit, min(self.limit, self._bounds.slow_minimum)))
@@ -51,16 +55,6 @@ class ConcurrencyLimit:
         if sent_at >= self._halved_at:
             self._halved_at = now
             self._set_limit(self.limit / 2)
-
-    def _slowdown(self, latency_class: str, seconds: float) -> float:
-        """How much longer answers take now than the quickest; the quickest is forgotten slowly."""
-        best = min(self._best_latency.get(latency_class, seconds) * 1.002, seconds)
-        smoothed = self._smoothed_latency.get(latency_class, seconds)
-        self._best_latency[latency_class], self._smoothed_latency[latency_class] = (
-            best,
-            smoothed + (seconds - smoothed) * 0.1,
-        )
-        return self._smoothed_latency[latency_class] / max(best, 1e-4)
 
     def _set_limit(self, limit: float) -> None:
         self.limit = min(max(limit, self._bounds.least), self._bounds.most)

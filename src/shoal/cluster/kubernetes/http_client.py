@@ -31,7 +31,7 @@ from shoal.cluster.kubernetes import discovery, pod_exec
 from shoal.cluster.kubernetes.discovery import AccessReview, Version
 from shoal.cluster.kubernetes.errors import Unreachable
 from shoal.cluster.kubernetes.field_decoders import Decoders, set_type_meta
-from shoal.cluster.kubernetes.paths import bool_param, delete_options_body, int_param, path_of, with_query, write_path
+from shoal.cluster.kubernetes.paths import bool_param, delete_options_body, int_param, path_of, with_query, write_query
 from shoal.cluster.kubernetes.request import JSON, LIST_OF_METADATA, METADATA, ApiRequest
 from shoal.cluster.kubernetes.transport import OnRequest, Transport, TransportSettings
 from shoal.cluster.kubernetes.watch import Watcher, WatchRequest
@@ -113,7 +113,7 @@ class KubernetesCluster:
         self, kind: Kind, obj: Obj, namespace: str = "", *, field_manager: str = "shoal", dry_run: bool = False
     ) -> Obj:
         manifest = {"apiVersion": kind.api_version, "kind": kind.kind, **obj}
-        path = write_path(path_of(kind, namespace), field_manager, dry_run=dry_run)
+        path = path_of(kind, namespace) + write_query(field_manager, dry_run=dry_run)
         return await self._request(kind, "POST", path, manifest, repeatable=dry_run)
 
     async def patch(
@@ -130,7 +130,7 @@ class KubernetesCluster:
         dry_run: bool = False,
     ) -> Obj:
         path = path_of(kind, namespace, name, subresource)
-        path = write_path(path, field_manager, dry_run=dry_run, force=force)
+        path += write_query(field_manager, dry_run=dry_run, force=force)
         repeatable = dry_run or patch_type is PatchType.APPLY
         try:
             return await self._request(kind, "PATCH", path, patch, content_type=patch_type.value, repeatable=repeatable)

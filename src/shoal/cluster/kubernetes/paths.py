@@ -50,12 +50,9 @@ def int_param(value: int | None) -> str:
     return "" if value is None else str(value)
 
 
-def write_path(path: str, manager: str, *, dry_run: bool, force: bool = False) -> str:
-    return path + _write_query(manager, dry_run, force)
-
-
 @cache
-def _write_query(manager: str, dry_run: bool, force: bool) -> str:
+def write_query(manager: str, *, dry_run: bool, force: bool = False) -> str:
+    """The query of a write, with its question mark."""
     return with_query("", fieldManager=manager, dryRun="All" if dry_run else "", force=bool_param(force))
 
 

@@ -26,33 +26,25 @@ from shoal.kube.objects import Obj
 
 async def execute(transport: Transport, pod: str, namespace: str, command: ExecRequest, streams: Streams) -> int:
     """Run it; its exit code. Raises ApiError where it cannot be run, OutcomeUnknown where the connection broke."""
-    request = ApiRequest("GET", _path(pod, namespace, command, streams), urgent=True, resource="pods")
-    try:
-        async with transport.websocket(request, (V5, V4)) as websocket:
-            return await _run_session(websocket, streams, what=str(request))
-    except aiohttp.WSServerHandshakeError as refused:
-        raise await _handshake_error(transport, request, refused) from None
-
-
-def _path(pod: str, namespace: str, command: ExecRequest, streams: Streams) -> str:
     query: list[tuple[str, str]] = [("command", argument) for argument in command.command]
     if command.container:
         query.append(("container", command.container))
     wanted = {"stdin": streams.stdin is not None, "stdout": True, "stderr": not command.tty, "tty": command.tty}
     query += [(name, "true") for name, is_wanted in wanted.items() if is_wanted]
-    return f"{path_of(POD, namespace, pod, 'exec')}?{urlencode(query)}"
-
-
-async def _handshake_error(
-    transport: Transport, request: ApiRequest, refused: aiohttp.WSServerHandshakeError
-) -> Exception:
-    """A rejected handshake has only its code; the same request without one returns the message."""
+    path = f"{path_of(POD, namespace, pod, 'exec')}?{urlencode(query)}"
+    request = ApiRequest("GET", path, urgent=True, resource="pods")
     try:
-        await transport.send(request)
-    except ApiError as error:
-        if error.code == refused.status:
-            return error
-    return ApiError(refused.status, "", f"{request} was refused: {refused.message or refused.status}")
+        async with transport.websocket(request, (V5, V4)) as websocket:
+            return await _run_session(websocket, streams, what=str(request))
+    except aiohttp.WSServerHandshakeError as refused:
+        # A rejected handshake has only its code; the same request without one returns the message.
+        try:
+            await transport.send(request)
+        except ApiError as error:
+            if error.code == refused.status:
+                raise error from None
+        message = f"{request} was refused: {refused.message or refused.status}"
+        raise ApiError(refused.status, "", message) from None
 
 
 async def _run_session(websocket: aiohttp.ClientWebSocketResponse[bool], streams: Streams, *, what: str) -> int:

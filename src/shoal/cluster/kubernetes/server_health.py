@@ -45,7 +45,8 @@ class ServerHealth:
         try:
             yield
         except RequestFailure as failure:
-            self._outage = str(failure) if _is_outage(failure) else ""
+            is_outage = isinstance(failure.error, ConnectionError | OutcomeUnknown) or failure.code >= 500
+            self._outage = str(failure) if is_outage else ""
             if not self._outage:
                 self._answered_at[_is_read(request)] = self._seconds()
             raise
@@ -68,7 +69,3 @@ class ServerHealth:
 
 def _is_read(request: object) -> bool:
     return str(request).startswith("GET ")
-
-
-def _is_outage(failure: RequestFailure) -> bool:
-    return isinstance(failure.error, ConnectionError | OutcomeUnknown) or failure.code >= 500

@@ -107,14 +107,9 @@ class Watcher:
                         yield event
                 return
             except ApiError as refused:
-                if not _rejects_streaming(refused):
+                if refused.code != 400 and not (refused.code == 422 and "sendInitialEvents" in refused.message):
                     raise
                 self._streams_lists = False
-        async with aclosing(self._list_pages_and_watch(watch_request)) as events:
-            async for event in events:
-                yield event
-
-    async def _list_pages_and_watch(self, watch_request: WatchRequest) -> AsyncGenerator[WatchEvent, None]:
         items, version = await self._list_pages(watch_request)
         for item in items:
             yield WatchEvent(WatchEventType.ADDED, item)
@@ -160,7 +155,13 @@ class Watcher:
         idle = self._transport.settings.idle_seconds if watch_request.bookmarks else None
         async with self._transport.stream(request, idle_seconds=idle) as content:
             lines = split_lines(content.iter_any())
-            while (batch := await _next(lines)) is not None:
+            while True:
+                try:
+                    batch = await anext(lines, None)
+                except _BROKEN:
+                    return
+                if batch is None:
+                    return
                 for line in batch:
                     try:
                         kind, obj = decoder.event(line)
@@ -169,18 +170,6 @@ class Watcher:
                     if kind == "ERROR":
                         raise error_from_status(obj)
                     yield WatchEvent(_TYPES[kind], set_type_meta(obj, watch_request.kind) if by_metadata else obj)
-
-
-def _rejects_streaming(refused: ApiError) -> bool:
-    return refused.code == 400 or (refused.code == 422 and "sendInitialEvents" in refused.message)
-
-
-async def _next(lines: AsyncIterator[list[bytes]]) -> list[bytes] | None:
-    """None at the end, whether the server closed the stream or it broke."""
-    try:
-        return await anext(lines, None)
-    except _BROKEN:
-        return None
 
 
 async def split_lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[list[bytes]]:

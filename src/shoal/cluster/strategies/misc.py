@@ -13,22 +13,22 @@ if TYPE_CHECKING:
     from shoal.cluster.registry import Core
 
 
-def _prepare_namespace(core: Core, namespace: Obj) -> None:
+def prepare_namespace(core: Core, namespace: Obj) -> None:
     del core
     namespace["status"] = {"phase": "Active"}
 
 
-def _prepare_namespace_update(core: Core, new: Obj, old: Obj) -> None:
+def prepare_namespace_update(core: Core, new: Obj, old: Obj) -> None:
     """Only the finalize subresource takes away what holds a namespace."""
     del core
     keep_field(new.setdefault("spec", {}), old.get("spec") or {}, "finalizers")
 
 
-def _prepare_volume(core: Core, volume: Obj) -> None:
+def prepare_volume(core: Core, volume: Obj) -> None:
     volume["status"] = {"phase": "Pending", "lastPhaseTransitionTime": core.now()}
 
 
-def _prepare_volume_status_update(core: Core, new: Obj, old: Obj) -> None:
+def prepare_volume_status_update(core: Core, new: Obj, old: Obj) -> None:
     keep_field(new, old, "spec")
     status, before = new.setdefault("status", {}), old.get("status") or {}
     since = before.get("lastPhaseTransitionTime")
@@ -39,18 +39,18 @@ def _prepare_volume_status_update(core: Core, new: Obj, old: Obj) -> None:
         status["lastPhaseTransitionTime"] = core.now()
 
 
-def _prepare_claim(core: Core, claim: Obj) -> None:
+def prepare_claim(core: Core, claim: Obj) -> None:
     del core
     claim["status"] = {"phase": "Pending"}
 
 
-def _prepare_budget(core: Core, budget: Obj) -> None:
+def prepare_budget(core: Core, budget: Obj) -> None:
     """No pod may be evicted before the pods are counted."""
     del core
     budget["status"] = {"currentHealthy": 0, "desiredHealthy": 0, "disruptionsAllowed": 0, "expectedPods": 0}
 
 
-def _check_single_default(core: Core, new: Obj, old: Obj | None) -> None:
+def check_single_default(core: Core, new: Obj, old: Obj | None) -> None:
     del old
     if not new.get("globalDefault"):
         return
@@ -60,12 +60,12 @@ def _check_single_default(core: Core, new: Obj, old: Obj | None) -> None:
         raise forbidden(kinds.PRIORITY_CLASS, name_of(new), why)
 
 
-NAMESPACE = Strategy(prepare_for_create=_prepare_namespace, prepare_for_update=_prepare_namespace_update)
+NAMESPACE = Strategy(prepare_for_create=prepare_namespace, prepare_for_update=prepare_namespace_update)
 NODE = Strategy(keeps_initial_status=True)
-VOLUME = Strategy(prepare_for_create=_prepare_volume, prepare_for_status_update=_prepare_volume_status_update)
-CLAIM = Strategy(prepare_for_create=_prepare_claim)
-PRIORITY_CLASS = Strategy(Generation.FIXED, admit=_check_single_default)
-BUDGET = Strategy(Generation.SPEC, prepare_for_create=_prepare_budget)
+VOLUME = Strategy(prepare_for_create=prepare_volume, prepare_for_status_update=prepare_volume_status_update)
+CLAIM = Strategy(prepare_for_create=prepare_claim)
+PRIORITY_CLASS = Strategy(Generation.FIXED, admit=check_single_default)
+BUDGET = Strategy(Generation.SPEC, prepare_for_create=prepare_budget)
 ENDPOINT_SLICE = Strategy(Generation.CONTENT_AND_LABELS)
 ENDPOINTS = Strategy(create_on_update=True)
 EVENT = Strategy(create_on_update=True)

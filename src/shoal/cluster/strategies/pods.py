@@ -24,7 +24,13 @@ def admit(core: Core, pod: Obj, old: Obj | None) -> None:
     if old is not None:
         return
     spec = pod["spec"]
-    priority_class = _priority_class(core, pod, spec.get("priorityClassName") or "")
+    if name := spec.get("priorityClassName"):
+        stored = core.resource(kinds.PRIORITY_CLASS).table.objects.get(Key("", name))
+        if stored is None:
+            raise forbidden(kinds.POD, name_of(pod), f"no PriorityClass with name {name} was found")
+        priority_class: Obj | None = stored.obj()
+    else:
+        priority_class = core.default_priority()
     value = priority_class["value"] if priority_class else 0
     policy = (priority_class or {}).get("preemptionPolicy") or "PreemptLowerPriority"
     if priority_class:
@@ -46,16 +52,6 @@ def admit(core: Core, pod: Obj, old: Obj | None) -> None:
     check_quotas(core, pod)
 
 
-def _priority_class(core: Core, pod: Obj, name: str) -> Obj | None:
-    table = core.resource(kinds.PRIORITY_CLASS).table
-    if name:
-        stored = table.objects.get(Key("", name))
-        if stored is None:
-            raise forbidden(kinds.POD, name_of(pod), f"no PriorityClass with name {name} was found")
-        return stored.obj()
-    return core.default_priority()
-
-
 def prepare_for_create(core: Core, pod: Obj) -> None:
     status: Obj = {"phase": "Pending", "qosClass": qos_class(pod["spec"])}
     if pod["spec"].get("schedulingGates"):
@@ -75,7 +71,8 @@ def qos_class(spec: Obj) -> str:
         limits, requests = _qos_amounts(resources, "limits"), _qos_amounts(resources, "requests")
         has_any = has_any or bool(limits or requests)
         is_guaranteed = len(limits) == len(_QOS_RESOURCES) and all(
-            name not in requests or _equal(requests[name], limit) for name, limit in limits.items()
+            name not in requests or requests[name] == limit or Quantity.parse(requests[name]) == Quantity.parse(limit)
+            for name, limit in limits.items()
         )
         all_guaranteed = all_guaranteed and is_guaranteed
     if not has_any:
@@ -84,16 +81,10 @@ def qos_class(spec: Obj) -> str:
 
 
 def _qos_amounts(resources: Obj, which: str) -> dict[str, str]:
+    """The amounts above zero. Only a text that begins like a zero has to be parsed to see that."""
     amounts: dict[str, Any] = resources.get(which) or {}
-    return {name: str(amounts[name]) for name in _QOS_RESOURCES if name in amounts and not _is_zero(str(amounts[name]))}
-
-
-def _is_zero(amount: str) -> bool:
-    return amount[:1] in "0+-." and not Quantity.parse(amount).milli() > 0
-
-
-def _equal(one: str, other: str) -> bool:
-    return one == other or Quantity.parse(one) == Quantity.parse(other)
+    texts = {name: str(amounts[name]) for name in _QOS_RESOURCES if name in amounts}
+    return {name: text for name, text in texts.items() if text[:1] not in "0+-." or Quantity.parse(text).milli() > 0}
 
 
 def prepare_for_status_update(core: Core, new: Obj, old: Obj) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ipaddress import IPv4Network, ip_address
+from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
 from shoal.cluster.strategies.base import Strategy
@@ -78,18 +78,14 @@ def _check_available(core: Core, service: Obj, requested: str) -> None:
 def _free_address(core: Core, service: Obj) -> str:
     network = core.settings.service_network
     taken = core.service_addresses
-    first, count = _usable(network)
+    # All but the network's own address, the first (by habit the API's) and the broadcast address.
+    first, count = 2, max(network.num_addresses - 3, 1)
     start = core.rng.randrange(count)
     for step in range(count):
         candidate = str(network[first + (start + step) % count])
         if candidate not in taken:
             return candidate
     raise _invalid(service, f"failed to allocate a serviceIP: range is full ({network})", "InternalError")
-
-
-def _usable(network: IPv4Network) -> tuple[int, int]:
-    """All but the network's own address, the first (by habit the API's) and the broadcast address."""
-    return 2, max(network.num_addresses - 3, 1)
 
 
 def _invalid(service: Obj, message: str, reason: str) -> ApiError:

@@ -15,24 +15,24 @@ JOB_NAME = "batch.kubernetes.io/job-name"
 _LEGACY_UID, _LEGACY_NAME = "controller-uid", "job-name"  # what programs of before select by
 
 
-def _prepare_replica_set(core: Core, replica_set: Obj) -> None:
+def prepare_replica_set(core: Core, replica_set: Obj) -> None:
     del core
     replica_set["status"] = {"replicas": 0}
 
 
-def _prepare_deployment(core: Core, deployment: Obj) -> None:
+def prepare_deployment(core: Core, deployment: Obj) -> None:
     del core
     deployment["status"] = {}
 
 
-def _prepare_deployment_status_update(core: Core, new: Obj, old: Obj) -> None:
+def prepare_deployment_status_update(core: Core, new: Obj, old: Obj) -> None:
     """The status subresource takes annotations, where the controller stores the revision, and no labels."""
     del core
     keep_field(new, old, "spec")
     keep_field(new["metadata"], old["metadata"], "labels")
 
 
-def _prepare_job(core: Core, job: Obj) -> None:
+def prepare_job(core: Core, job: Obj) -> None:
     del core
     job["status"] = {}
     spec, meta = job["spec"], job["metadata"]
@@ -48,11 +48,11 @@ def _prepare_job(core: Core, job: Obj) -> None:
         spec["selector"] = {"matchLabels": {CONTROLLER_UID: uid}}
 
 
-REPLICA_SET = Strategy(Generation.SPEC, prepare_for_create=_prepare_replica_set)
+REPLICA_SET = Strategy(Generation.SPEC, prepare_for_create=prepare_replica_set)
 # Annotations are copied to the ReplicaSets, so a change of them is work for the controller as one of the spec.
 DEPLOYMENT = Strategy(
     Generation.SPEC_AND_ANNOTATIONS,
-    prepare_for_create=_prepare_deployment,
-    prepare_for_status_update=_prepare_deployment_status_update,
+    prepare_for_create=prepare_deployment,
+    prepare_for_status_update=prepare_deployment_status_update,
 )
-JOB = Strategy(Generation.SPEC, prepare_for_create=_prepare_job)
+JOB = Strategy(Generation.SPEC, prepare_for_create=prepare_job)
