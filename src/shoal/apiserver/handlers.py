@@ -12,7 +12,6 @@ from typing import Any
 import msgspec
 
 from shoal.apiserver import (
-    json_errors,
     object_responses,
     query,
     request_body,
@@ -175,40 +174,26 @@ def _patch_type(request: Request, kind: Kind) -> PatchType:
 
 def _decode_patch(data: bytes, patch_type: PatchType) -> DecodedBody:
     if patch_type is PatchType.APPLY:
-        return _decode_apply(data)
+        try:
+            body = request_body.decode_yaml(data)
+        except request_body.MalformedBody as problem:
+            raise bad_request(f"error decoding YAML: {problem}") from None
+        if not isinstance(body.value, dict):
+            raise bad_request("error decoding YAML: the applied configuration must be an object")
+        return body
     try:
         value = msgspec.json.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise _decode_error(patch_type, json_errors.explain(data)) from None
-    if patch_type is PatchType.JSON:
-        return DecodedBody(_operations(value))
-    if not isinstance(value, dict):
-        raise _decode_error(patch_type, f"{_unmarshal(value)} map[string]interface {{}}")
-    return DecodedBody(value)
-
-
-def _decode_error(patch_type: PatchType, problem: str) -> ApiError:
-    return bad_request(problem if patch_type is PatchType.STRATEGIC else f"error decoding patch: {problem}")
-
-
-def _unmarshal(value: Any) -> str:
-    return f"json: cannot unmarshal {request_body.json_type(value)} into Go value of type"
-
-
-def _operations(value: Any) -> Any:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        where = request_body.json_problem(data, error)
+        raise bad_request(f"error decoding patch: invalid JSON: {where}") from None
+    if patch_type is not PatchType.JSON:
+        if not isinstance(value, dict):
+            raise bad_request(f"error decoding patch: must be an object, not {request_body.describe_type(value)}")
+        return DecodedBody(value)
     if not isinstance(value, list):
-        raise _decode_error(PatchType.JSON, f"{_unmarshal(value)} []handlers.jsonPatchOp")
+        found = request_body.describe_type(value)
+        raise bad_request(f"error decoding patch: must be a list of operations, not {found}")
     if len(value) > _MAX_PATCH_OPERATIONS:
-        all_warnings = f"The allowed maximum operations in a JSON patch is {_MAX_PATCH_OPERATIONS}, got {len(value)}"
-        raise ApiError(413, "RequestEntityTooLarge", f"Request entity too large: {all_warnings}")
-    return value
-
-
-def _decode_apply(data: bytes) -> DecodedBody:
-    try:
-        body = request_body.decode_yaml(data)
-    except request_body.MalformedBody as problem:
-        raise bad_request(f"error decoding YAML: {problem}") from None
-    if not isinstance(body.value, dict):
-        raise bad_request("error decoding YAML: the applied configuration must be an object")
-    return body
+        why = f"The allowed maximum operations in a JSON patch is {_MAX_PATCH_OPERATIONS}, got {len(value)}"
+        raise ApiError(413, "RequestEntityTooLarge", f"Request entity too large: {why}")
+    return DecodedBody(value)

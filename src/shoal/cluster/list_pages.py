@@ -166,9 +166,7 @@ def parse_version(text: str, *, prefix: str = "") -> int:
         return 0
     if text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS and int(text) < 1 << 64:
         return int(text)
-    why = "value out of range" if text.isascii() and text.isdigit() else "invalid syntax"
-    message = f'Invalid value: "{text}": strconv.ParseUint: parsing "{text}": {why}'
-    raise bad_request(f"{prefix}resourceVersion: {message}")
+    raise bad_request(f'{prefix}resourceVersion: Invalid value: "{text}": must be an integer from 0 to 2^64-1')
 
 
 def _encode_token(token: _Token) -> str:

@@ -107,9 +107,7 @@ def apply_patch(resource: Resource, live: Obj, patch: Patch, patch_type: PatchTy
     if patch_type is PatchType.JSON:
         result = json_patch(live, patch)
     elif not isinstance(patch, dict):
-        raise bad_request(
-            "error decoding patch: json: cannot unmarshal array into Go value of type map[string]interface {}"
-        )
+        raise bad_request("error decoding patch: must be an object, not a list")
     elif patch_type is PatchType.MERGE:
         result = merge_patch(live, patch)
     elif resource.kind.custom:

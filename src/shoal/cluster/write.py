@@ -287,7 +287,7 @@ class Writer:
             new["metadata"]["resourceVersion"] = str(stored.revision)
         elif version != str(stored.revision):
             if not str(version).isdigit():
-                message = f'Invalid value: "{version}": must be a number'
+                message = f'Invalid value: "{version}": must be an integer'
                 cause = Cause("FieldValueInvalid", message, "metadata.resourceVersion")
                 raise invalid(resource.kind, stored.key.name, [cause])
             raise stale(resource.kind, stored.key.name)
