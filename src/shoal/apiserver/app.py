@@ -102,8 +102,11 @@ class Application:
             await self._http(Request(scope, receive), send, SendWithTimeout(send, scope))
         elif scope["type"] == "websocket":
             await self._websocket(scope, receive, send)
-        else:
-            await _lifespan(receive, send)
+        else:  # lifespan
+            event = ""
+            while event != "lifespan.shutdown":
+                event = (await receive())["type"]
+                await send({"type": f"{event}.complete"})
 
     def end_streams(self) -> None:
         """End watches, logs and commands in progress, as a server that closes does; clients come back later."""
@@ -146,7 +149,10 @@ class Application:
         method_handlers = self._handlers_for(kind, info)
         handler = method_handlers.get("GET" if request.method == "HEAD" else request.method)
         if handler is None:
-            return _not_allowed(request, method_handlers)
+            allow = ((b"allow", ", ".join(sorted({*method_handlers, "OPTIONS"})).encode()),)
+            if request.method == "OPTIONS":
+                return BytesResponse(b"", 204, headers=allow)
+            return replace(responses.error_response(method_not_allowed()), headers=allow)
         return await handler(request, kind, info)
 
     def _handlers_for(self, kind: Kind, info: RequestInfo) -> dict[str, ResourceHandler]:
@@ -194,7 +200,10 @@ class Application:
             pod, command, services = pod_exec.read_request(self._cluster, key_of(info), params)
             protocol = pod_exec.choose_protocol(scope.get("subprotocols") or [])
         except Exception as error:
-            await _refuse_websocket(_error_response(error, request), send)
+            rejection = _error_response(error, request)
+            headers = [(b"content-type", rejection.content_type), (b"content-length", b"%d" % len(rejection.body))]
+            await send({"type": "websocket.http.response.start", "status": rejection.status, "headers": headers})
+            await send({"type": "websocket.http.response.body", "body": rejection.body})
             return
         await send({"type": "websocket.accept", "subprotocol": protocol})
         await self._streaming(pod_exec.run_session(receive, send, params, services=services, pod=pod, request=command))
@@ -212,14 +221,6 @@ class Application:
                 raise
         finally:
             self._streams.discard(task)
-
-
-def _not_allowed(request: Request, method_handlers: dict[str, ResourceHandler]) -> BytesResponse:
-    allow = ((b"allow", ", ".join(sorted({*method_handlers, "OPTIONS"})).encode()),)
-    if request.method == "OPTIONS":
-        return BytesResponse(b"", 204, headers=allow)
-    error_response = responses.error_response(method_not_allowed())
-    return BytesResponse(error_response.body, error_response.status, headers=allow)
 
 
 def _error_response(error: Exception, request: Request) -> BytesResponse:
@@ -249,17 +250,3 @@ def _negotiated(
         )
     converted = response.converted if isinstance(response, SharedListResponse) else response
     return replace(converted, content_type=responses.YAML) if is_yaml else replace(converted, is_indented=True)
-
-
-async def _refuse_websocket(rejection: BytesResponse, send: Send) -> None:
-    headers = [(b"content-type", rejection.content_type), (b"content-length", b"%d" % len(rejection.body))]
-    await send({"type": "websocket.http.response.start", "status": rejection.status, "headers": headers})
-    await send({"type": "websocket.http.response.body", "body": rejection.body})
-
-
-async def _lifespan(receive: Receive, send: Send) -> None:
-    while True:
-        message = await receive()
-        await send({"type": f"{message['type']}.complete"})
-        if message["type"] == "lifespan.shutdown":
-            return

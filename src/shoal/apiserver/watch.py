@@ -15,7 +15,6 @@ from shoal.apiserver.negotiation import ResponseForm
 from shoal.apiserver.query import Query
 from shoal.apiserver.responses import StreamResponse, encode
 from shoal.cluster.client import WatchEventType
-from shoal.cluster.types import RawEvent
 from shoal.cluster.watch import Watch
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import Kind
@@ -52,22 +51,18 @@ async def _converted(
         async for batch in watch:
             lines = []
             for event in batch:
-                lines.append(_line(event, kind, form, params, clock(), first=first))
+                obj: Obj = event.object()
+                if form.shape == "Table" and event.type is WatchEventType.BOOKMARK:
+                    shaped = table_conversion.table(
+                        kind, [], form=form, include="None", meta=obj["metadata"], now=clock(), headers=False
+                    )
+                else:
+                    shaped = object_responses.convert_object(kind, obj, form, params, clock(), headers=first)
+                lines.append(encode({"type": event.type.value, "object": shaped}) + b"\n")
                 first = False  # the headers of a Table come once
             yield b"".join(lines)
     except ApiError as error:
         yield _error(error)
-
-
-def _line(event: RawEvent, kind: Kind, form: ResponseForm, params: Query, now: datetime, *, first: bool) -> bytes:
-    obj: Obj = event.object()
-    if form.shape == "Table" and event.type is WatchEventType.BOOKMARK:
-        shaped = table_conversion.table(
-            kind, [], form=form, include="None", meta=obj["metadata"], now=now, headers=False
-        )
-    else:
-        shaped = object_responses.convert_object(kind, obj, form, params, now, headers=first)
-    return encode({"type": event.type.value, "object": shaped}) + b"\n"
 
 
 def _error(error: ApiError) -> bytes:

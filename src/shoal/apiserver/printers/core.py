@@ -11,32 +11,32 @@ from shoal.kube.kinds import Column
 from shoal.kube.objects import Obj
 
 
-def _namespace(obj: Obj, now: datetime) -> list[Any]:
+def namespace_cells(obj: Obj, now: datetime) -> list[Any]:
     return [name(obj), mapping(obj, "status").get("phase") or "", age(obj, now)]
 
 
-def _config_map(obj: Obj, now: datetime) -> list[Any]:
+def config_map_cells(obj: Obj, now: datetime) -> list[Any]:
     return [name(obj), len(obj.get("data") or ()) + len(obj.get("binaryData") or ()), age(obj, now)]
 
 
-def _secret(obj: Obj, now: datetime) -> list[Any]:
+def secret_cells(obj: Obj, now: datetime) -> list[Any]:
     return [name(obj), obj.get("type") or "", len(obj.get("data") or ()), age(obj, now)]
 
 
-def _name_and_age(obj: Obj, now: datetime) -> list[Any]:
+def name_and_age_cells(obj: Obj, now: datetime) -> list[Any]:
     return [name(obj), age(obj, now)]
 
 
-def _priority_class(obj: Obj, now: datetime) -> list[Any]:
+def priority_class_cells(obj: Obj, now: datetime) -> list[Any]:
     policy = obj.get("preemptionPolicy") or ""
     return [name(obj), obj.get("value") or 0, bool(obj.get("globalDefault")), age(obj, now), policy]
 
 
-def _lease(obj: Obj, now: datetime) -> list[Any]:
+def lease_cells(obj: Obj, now: datetime) -> list[Any]:
     return [name(obj), mapping(obj, "spec").get("holderIdentity") or "", age(obj, now)]
 
 
-def _definition(obj: Obj, _: datetime) -> list[Any]:
+def definition_cells(obj: Obj, _: datetime) -> list[Any]:
     return [name(obj), (obj.get("metadata") or {}).get("creationTimestamp")]
 
 
@@ -54,7 +54,7 @@ _EVENT = (
 )
 
 
-def _event(event: Obj, now: datetime) -> list[Any]:
+def event_cells(event: Obj, now: datetime) -> list[Any]:
     """Either face of an event: core/v1 and events.k8s.io/v1 name the same things differently."""
     regarding = event.get("involvedObject") or event.get("regarding") or {}
     source = event.get("source") or event.get("deprecatedSource") or {}
@@ -64,6 +64,8 @@ def _event(event: Obj, now: datetime) -> list[Any]:
     series = event.get("series")
     if series:
         last_at, count = series.get("lastObservedTime"), series.get("count") or count
+    component = source.get("component") or event.get("reportingComponent") or event.get("reportingController") or ""
+    instance = source.get("host") or event.get("reportingInstance") or ""
     kind, target = str(regarding.get("kind") or "").lower(), regarding.get("name") or ""
     return [
         durations.age_since(last_at, now),
@@ -71,18 +73,12 @@ def _event(event: Obj, now: datetime) -> list[Any]:
         event.get("reason") or "",
         f"{kind}/{target}" if target else kind,
         regarding.get("fieldPath") or "",
-        _reporter(event, source),
+        f"{component}, {instance}" if instance else component,
         str(event.get("message") or event.get("note") or "").strip(),
         durations.age_since(first_at, now),
         count,
         name(event),
     ]
-
-
-def _reporter(event: Obj, source: Obj) -> str:
-    component = source.get("component") or event.get("reportingComponent") or event.get("reportingController") or ""
-    instance = source.get("host") or event.get("reportingInstance") or ""
-    return f"{component}, {instance}" if instance else str(component)
 
 
 _CREATED_AT = Column("Created At", "date", description="When the object was created.")
@@ -97,14 +93,14 @@ _PRIORITY = (
 
 PRINTERS: dict[tuple[str, str], TablePrinter] = {
     ("", "Namespace"): TablePrinter(
-        (NAME, text("Status", "Active, or Terminating while it is emptied."), AGE), _namespace
+        (NAME, text("Status", "Active, or Terminating while it is emptied."), AGE), namespace_cells
     ),
-    ("", "ConfigMap"): TablePrinter((NAME, _DATA, AGE), _config_map),
-    ("", "Secret"): TablePrinter((NAME, text("Type", "What the data is for."), _DATA, AGE), _secret),
-    ("", "ServiceAccount"): TablePrinter((NAME, AGE), _name_and_age),
-    ("", "Event"): TablePrinter(_EVENT, _event),
-    ("events.k8s.io", "Event"): TablePrinter(_EVENT, _event),
-    ("scheduling.k8s.io", "PriorityClass"): TablePrinter(_PRIORITY, _priority_class),
-    ("coordination.k8s.io", "Lease"): TablePrinter((NAME, text("Holder", "Who holds the lease."), AGE), _lease),
-    ("apiextensions.k8s.io", "CustomResourceDefinition"): TablePrinter((NAME, _CREATED_AT), _definition),
+    ("", "ConfigMap"): TablePrinter((NAME, _DATA, AGE), config_map_cells),
+    ("", "Secret"): TablePrinter((NAME, text("Type", "What the data is for."), _DATA, AGE), secret_cells),
+    ("", "ServiceAccount"): TablePrinter((NAME, AGE), name_and_age_cells),
+    ("", "Event"): TablePrinter(_EVENT, event_cells),
+    ("events.k8s.io", "Event"): TablePrinter(_EVENT, event_cells),
+    ("scheduling.k8s.io", "PriorityClass"): TablePrinter(_PRIORITY, priority_class_cells),
+    ("coordination.k8s.io", "Lease"): TablePrinter((NAME, text("Holder", "Who holds the lease."), AGE), lease_cells),
+    ("apiextensions.k8s.io", "CustomResourceDefinition"): TablePrinter((NAME, _CREATED_AT), definition_cells),
 }

@@ -32,7 +32,7 @@ class _PodSummary(NamedTuple):
     is_stuck: bool = False  # an init container has not finished
 
 
-def _pod(pod: Obj, now: datetime) -> list[Any]:
+def pod_cells(pod: Obj, now: datetime) -> list[Any]:
     spec, status = mapping(pod, "spec"), mapping(pod, "status")
     summary = _summary(pod)
     sidecars = _sidecars(spec)
@@ -41,6 +41,7 @@ def _pod(pod: Obj, now: datetime) -> list[Any]:
     if summary.restarts and summary.last_restart:
         restarts += f" ({durations.age_since(summary.last_restart, now)} ago)"
     ips = status.get("podIPs") or []
+    gates = [gate.get("conditionType", "") for gate in spec.get("readinessGates") or ()]
     return [
         name(pod),
         f"{summary.ready}/{total}",
@@ -50,7 +51,7 @@ def _pod(pod: Obj, now: datetime) -> list[Any]:
         (ips[0].get("ip") if ips else status.get("podIP")) or NONE,
         spec.get("nodeName") or NONE,
         status.get("nominatedNodeName") or NONE,
-        _gates(spec, status),
+        f"{sum(_holds(status, gate) for gate in gates)}/{len(gates)}" if gates else NONE,
     ]
 
 
@@ -122,18 +123,14 @@ def _running(pod: Obj, before: _PodSummary) -> _PodSummary:
             error = reason if state["terminated"].get("exitCode") else error
         elif container.get("ready") and state.get("running") is not None:
             any_running, ready = True, ready + 1
-    if reason == "Completed":
-        reason = _completed(any_running, _holds(status, "Ready"), error)
+    if reason == "Completed":  # one container is done; the pod as a whole may still run, or another may have failed
+        if any_running and _holds(status, "Ready"):
+            reason = "Running"
+        elif error:
+            reason = error
+        elif any_running:
+            reason = "NotReady"
     return _PodSummary(reason, ready, restarts, last)
-
-
-def _completed(any_running: bool, pod_ready: bool, error: str) -> str:
-    """One container is done; the pod as a whole may still run, or another may have failed."""
-    if any_running and pod_ready:
-        return "Running"
-    if error:
-        return error
-    return "NotReady" if any_running else "Completed"
 
 
 def _ending(terminated: Obj) -> str:
@@ -159,14 +156,7 @@ def _holds(status: Obj, condition: str) -> bool:
     return any(c.get("type") == condition and c.get("status") == "True" for c in status.get("conditions") or ())
 
 
-def _gates(spec: Obj, status: Obj) -> str:
-    gates = spec.get("readinessGates") or ()
-    if not gates:
-        return NONE
-    return f"{sum(_holds(status, gate.get('conditionType', '')) for gate in gates)}/{len(gates)}"
-
-
-def _finished(pod: Obj) -> list[dict[str, str]]:
+def finished_conditions(pod: Obj) -> list[dict[str, str]]:
     phase = mapping(pod, "status").get("phase")
     message = {
         "Succeeded": "Every container of the pod ended well.",
@@ -191,15 +181,25 @@ _NODE = (
 _ROLE_PREFIX = "node-role.kubernetes.io/"
 
 
-def _node(node: Obj, now: datetime) -> list[Any]:
+def node_cells(node: Obj, now: datetime) -> list[Any]:
     info = mapping(mapping(node, "status"), "nodeInfo")
     kernel = info.get("kernelVersion") or UNKNOWN
     if info.get("architecture"):
         kernel += f" ({info['architecture']})"
+    conditions = {c.get("type"): c.get("status") for c in mapping(node, "status").get("conditions") or ()}
+    states = ["Unknown"]
+    if "Ready" in conditions:
+        states = ["Ready" if conditions["Ready"] == "True" else "NotReady"]
+    if mapping(node, "spec").get("unschedulable"):
+        states.append("SchedulingDisabled")
+    labels = (node.get("metadata") or {}).get("labels") or {}
+    roles = {key.removeprefix(_ROLE_PREFIX) for key in labels if key.startswith(_ROLE_PREFIX)} - {""}
+    if labels.get("kubernetes.io/role"):
+        roles.add(labels["kubernetes.io/role"])
     return [
         name(node),
-        _node_status(node),
-        _roles(node),
+        ",".join(states),
+        ",".join(sorted(roles)) or NONE,
         age(node, now),
         info.get("kubeletVersion") or "",
         _address(node, "InternalIP"),
@@ -210,31 +210,12 @@ def _node(node: Obj, now: datetime) -> list[Any]:
     ]
 
 
-def _node_status(node: Obj) -> str:
-    conditions = {c.get("type"): c.get("status") for c in mapping(node, "status").get("conditions") or ()}
-    if "Ready" not in conditions:
-        status_parts = ["Unknown"]
-    else:
-        status_parts = ["Ready" if conditions["Ready"] == "True" else "NotReady"]
-    if mapping(node, "spec").get("unschedulable"):
-        status_parts.append("SchedulingDisabled")
-    return ",".join(status_parts)
-
-
-def _roles(node: Obj) -> str:
-    labels = (node.get("metadata") or {}).get("labels") or {}
-    roles = {key.removeprefix(_ROLE_PREFIX) for key in labels if key.startswith(_ROLE_PREFIX)} - {""}
-    if labels.get("kubernetes.io/role"):
-        roles.add(labels["kubernetes.io/role"])
-    return ",".join(sorted(roles)) or NONE
-
-
 def _address(node: Obj, kind: str) -> str:
     addresses = mapping(node, "status").get("addresses") or ()
     return next((str(a.get("address")) for a in addresses if a.get("type") == kind), NONE)
 
 
 PRINTERS: dict[tuple[str, str], TablePrinter] = {
-    ("", "Pod"): TablePrinter(_POD, _pod, _finished),
-    ("", "Node"): TablePrinter(_NODE, _node),
+    ("", "Pod"): TablePrinter(_POD, pod_cells, finished_conditions),
+    ("", "Node"): TablePrinter(_NODE, node_cells),
 }

@@ -20,7 +20,7 @@ _QUOTA = (
 )
 
 
-def _quota(quota: Obj, now: datetime) -> list[Any]:
+def quota_cells(quota: Obj, now: datetime) -> list[Any]:
     status = mapping(quota, "status")
     hard, used = status.get("hard") or {}, status.get("used") or {}
     taken = {resource: f"{resource}: {used.get(resource) or 0}/{limit}" for resource, limit in sorted(hard.items())}
@@ -38,7 +38,7 @@ _BUDGET = (
 )
 
 
-def _budget(budget: Obj, now: datetime) -> list[Any]:
+def budget_cells(budget: Obj, now: datetime) -> list[Any]:
     spec = mapping(budget, "spec")
     value = [
         _UNSET_VALUE if spec.get(field) is None else str(spec[field]) for field in ("minAvailable", "maxUnavailable")
@@ -56,7 +56,7 @@ _CLASS = (
 )
 
 
-def _class(obj: Obj, now: datetime) -> list[Any]:
+def storage_class_cells(obj: Obj, now: datetime) -> list[Any]:
     notes = (obj.get("metadata") or {}).get("annotations") or {}
     display_name = f"{name(obj)} (default)" if notes.get(_DEFAULT) == "true" else name(obj)
     policy, mode = obj.get("reclaimPolicy") or "Delete", obj.get("volumeBindingMode") or "Immediate"
@@ -71,7 +71,7 @@ def _class(obj: Obj, now: datetime) -> list[Any]:
 
 
 PRINTERS: dict[tuple[str, str], TablePrinter] = {
-    ("", "ResourceQuota"): TablePrinter(_QUOTA, _quota),
-    ("policy", "PodDisruptionBudget"): TablePrinter(_BUDGET, _budget),
-    ("storage.k8s.io", "StorageClass"): TablePrinter(_CLASS, _class),
+    ("", "ResourceQuota"): TablePrinter(_QUOTA, quota_cells),
+    ("policy", "PodDisruptionBudget"): TablePrinter(_BUDGET, budget_cells),
+    ("storage.k8s.io", "StorageClass"): TablePrinter(_CLASS, storage_class_cells),
 }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
@@ -32,16 +31,20 @@ _SERVICE = (
 )
 
 
-def _service(service: Obj, now: datetime) -> list[Any]:
+def service_cells(service: Obj, now: datetime) -> list[Any]:
     spec = mapping(service, "spec")
     addresses = spec.get("clusterIPs") or [spec.get("clusterIP") or NONE]
     selector = ",".join(f"{key}={value}" for key, value in sorted((spec.get("selector") or {}).items()))
+    ports = []
+    for port in spec.get("ports") or ():
+        node_port = f":{port['nodePort']}" if port.get("nodePort") else ""
+        ports.append(f"{port.get('port')}{node_port}/{port.get('protocol') or 'TCP'}")
     return [
         name(service),
         spec.get("type") or "",
         addresses[0],
         _external(service),
-        ",".join(_ports(spec)) or NONE,
+        ",".join(ports) or NONE,
         age(service, now),
         selector or NONE,
     ]
@@ -62,29 +65,20 @@ def _external(service: Obj) -> str:
     return UNKNOWN
 
 
-def _ports(spec: Obj) -> Iterator[str]:
-    for port in spec.get("ports") or ():
-        node_port = f":{port['nodePort']}" if port.get("nodePort") else ""
-        yield f"{port.get('port')}{node_port}/{port.get('protocol') or 'TCP'}"
-
-
 _ENDPOINTS = (NAME, text("Endpoints", "Addresses behind the service."), AGE)
 
 
-def _endpoints(endpoints: Obj, now: datetime) -> list[Any]:
-    return [name(endpoints), join_limited(_pairs(endpoints)), age(endpoints, now)]
-
-
-def _pairs(endpoints: Obj) -> Iterator[str]:
+def endpoints_cells(endpoints: Obj, now: datetime) -> list[Any]:
+    addresses = []
     for subset in endpoints.get("subsets") or ():
-        for port in subset.get("ports") or [None]:  # a headless service may have no ports
+        for port in subset.get("ports") or [{}]:  # a headless service may have no ports
             for address in subset.get("addresses") or ():
-                yield _joined(str(address.get("ip")), port.get("port") if port else None)
-
-
-def _joined(ip: str, port: int | None) -> str:
-    host = f"[{ip}]" if ":" in ip and port is not None else ip
-    return host if port is None else f"{host}:{port}"
+                ip, number = str(address.get("ip")), port.get("port")
+                if number is None:
+                    addresses.append(ip)
+                else:
+                    addresses.append(f"[{ip}]:{number}" if ":" in ip else f"{ip}:{number}")
+    return [name(endpoints), join_limited(addresses), age(endpoints, now)]
 
 
 _SLICE = (
@@ -96,7 +90,7 @@ _SLICE = (
 )
 
 
-def _slice(found: Obj, now: datetime) -> list[Any]:
+def endpoint_slice_cells(found: Obj, now: datetime) -> list[Any]:
     ports = [str(port.get("port") or port.get("name") or "*") for port in found.get("ports") or ()]
     addresses = [str(a) for endpoint in found.get("endpoints") or () for a in endpoint.get("addresses") or ()]
     return [name(found), found.get("addressType") or "", _listed(ports), _listed(addresses), age(found, now)]
@@ -107,7 +101,7 @@ def _listed(items: list[str]) -> str:
 
 
 PRINTERS: dict[tuple[str, str], TablePrinter] = {
-    ("", "Service"): TablePrinter(_SERVICE, _service),
-    ("", "Endpoints"): TablePrinter(_ENDPOINTS, _endpoints),
-    ("discovery.k8s.io", "EndpointSlice"): TablePrinter(_SLICE, _slice),
+    ("", "Service"): TablePrinter(_SERVICE, service_cells),
+    ("", "Endpoints"): TablePrinter(_ENDPOINTS, endpoints_cells),
+    ("discovery.k8s.io", "EndpointSlice"): TablePrinter(_SLICE, endpoint_slice_cells),
 }

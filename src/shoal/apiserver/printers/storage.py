@@ -26,7 +26,7 @@ _VOLUME = (
 )
 
 
-def _volume(volume: Obj, now: datetime) -> list[Any]:
+def volume_cells(volume: Obj, now: datetime) -> list[Any]:
     spec, status = mapping(volume, "spec"), mapping(volume, "status")
     claim = spec.get("claimRef")
     return [
@@ -57,7 +57,7 @@ _CLAIM = (
 )
 
 
-def _claim(claim: Obj, now: datetime) -> list[Any]:
+def claim_cells(claim: Obj, now: datetime) -> list[Any]:
     spec, status = mapping(claim, "spec"), mapping(claim, "status")
     bound = bool(spec.get("volumeName"))
     return [
@@ -90,6 +90,6 @@ def _class(obj: Obj) -> str:
 
 
 PRINTERS: dict[tuple[str, str], TablePrinter] = {
-    ("", "PersistentVolume"): TablePrinter(_VOLUME, _volume),
-    ("", "PersistentVolumeClaim"): TablePrinter(_CLAIM, _claim),
+    ("", "PersistentVolume"): TablePrinter(_VOLUME, volume_cells),
+    ("", "PersistentVolumeClaim"): TablePrinter(_CLAIM, claim_cells),
 }

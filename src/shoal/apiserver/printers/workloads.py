@@ -28,22 +28,33 @@ def _container_cells(obj: Obj) -> list[Any]:
     ]
 
 
-def _replica_set(obj: Obj, now: datetime) -> list[Any]:
+def replica_set_cells(obj: Obj, now: datetime) -> list[Any]:
     status = mapping(obj, "status")
     desired = mapping(obj, "spec").get("replicas") or 0
     counts = [desired, status.get("replicas") or 0, status.get("readyReplicas") or 0]
     return [name(obj), *counts, age(obj, now), *_container_cells(obj)]
 
 
-def _deployment(obj: Obj, now: datetime) -> list[Any]:
+def deployment_cells(obj: Obj, now: datetime) -> list[Any]:
     status = mapping(obj, "status")
     ready = f"{status.get('readyReplicas') or 0}/{mapping(obj, 'spec').get('replicas') or 0}"
     counts = [status.get("updatedReplicas") or 0, status.get("availableReplicas") or 0]
     return [name(obj), ready, *counts, age(obj, now), *_container_cells(obj)]
 
 
-def _job(obj: Obj, now: datetime) -> list[Any]:
-    return [name(obj), _job_status(obj), _successes(obj), _duration(obj, now), age(obj, now), *_container_cells(obj)]
+def job_cells(obj: Obj, now: datetime) -> list[Any]:
+    spec, status = mapping(obj, "spec"), mapping(obj, "status")
+    succeeded = status.get("succeeded") or 0
+    parallelism = spec.get("parallelism") or 0
+    if spec.get("completions") is not None:
+        completions = f"{succeeded}/{spec['completions']}"
+    else:
+        completions = f"{succeeded}/1 of {parallelism}" if parallelism > 1 else f"{succeeded}/1"
+    duration = ""
+    if status.get("startTime"):
+        ended = status.get("completionTime")
+        duration = durations.age_since(status["startTime"], times.parse(ended) if ended else now)
+    return [name(obj), _job_status(obj), completions, duration, age(obj, now), *_container_cells(obj)]
 
 
 def _job_status(job: Obj) -> str:
@@ -54,22 +65,6 @@ def _job_status(job: Obj) -> str:
     if (job.get("metadata") or {}).get("deletionTimestamp"):
         return "Terminating"
     return next((status_name for status_name in _LATER_STATUS_BY_CONDITION if status_name in true), "Running")
-
-
-def _successes(job: Obj) -> str:
-    spec, succeeded = mapping(job, "spec"), mapping(job, "status").get("succeeded") or 0
-    if spec.get("completions") is not None:
-        return f"{succeeded}/{spec['completions']}"
-    parallelism = spec.get("parallelism") or 0
-    return f"{succeeded}/1 of {parallelism}" if parallelism > 1 else f"{succeeded}/1"
-
-
-def _duration(job: Obj, now: datetime) -> str:
-    status = mapping(job, "status")
-    if not status.get("startTime"):
-        return ""
-    ended = status.get("completionTime")
-    return durations.age_since(status["startTime"], times.parse(ended) if ended else now)
 
 
 _WIDE = (
@@ -103,8 +98,8 @@ _JOB = (
 )
 
 PRINTERS: dict[tuple[str, str], TablePrinter] = {
-    ("apps", "ReplicaSet"): TablePrinter(_REPLICA_SET, _replica_set),
-    ("extensions", "ReplicaSet"): TablePrinter(_REPLICA_SET, _replica_set),
-    ("apps", "Deployment"): TablePrinter(_DEPLOYMENT, _deployment),
-    ("batch", "Job"): TablePrinter(_JOB, _job),
+    ("apps", "ReplicaSet"): TablePrinter(_REPLICA_SET, replica_set_cells),
+    ("extensions", "ReplicaSet"): TablePrinter(_REPLICA_SET, replica_set_cells),
+    ("apps", "Deployment"): TablePrinter(_DEPLOYMENT, deployment_cells),
+    ("batch", "Job"): TablePrinter(_JOB, job_cells),
 }
