@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from shoal.apiserver import paths
-from shoal.apiserver.paths import RequestInfo
+from shoal.apiserver import request_info
+from shoal.apiserver.request_info import RequestInfo
 
 PLACES = {
     "/api/v1": RequestInfo("", "v1"),
@@ -29,11 +29,11 @@ PLACES = {
 
 @pytest.mark.parametrize(("path", "place"), PLACES.items(), ids=PLACES)
 def test_a_resource_path_names_its_place(path: str, place: RequestInfo) -> None:
-    assert paths.read(path) == place
+    assert request_info.read(path) == place
 
 
 @pytest.mark.parametrize(
     "path", ["/", "/api", "/apis", "/apis/batch.example.com", "/version", "/api//pods", "/api/v1/a/b/c/d", "relative"]
 )
 def test_other_paths_name_no_place(path: str) -> None:
-    assert paths.read(path) is None
+    assert request_info.read(path) is None

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from shoal.apiserver import paths
+from shoal.apiserver import request_info
 from shoal.kube.defaults.pods import pull_policy
 from shoal.kube.schema import Schema
 from shoal.kube.structural_schema import fast_path
 
 READERS: dict[str, Callable[[str], Any]] = {
     "image": pull_policy,
-    "path": paths.read,
+    "path": request_info.read,
     "text with a format": lambda text: fast_path._text(Schema("string", format="email"), text),
 }
 

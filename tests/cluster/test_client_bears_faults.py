@@ -39,7 +39,7 @@ from shoal.cluster.kubeconfig.token_file import TokenFile
 from shoal.cluster.kubernetes import KubernetesCluster, TransportSettings, Unreachable, open_client
 from shoal.cluster.kubernetes.field_decoders import WithoutManagedFields
 from shoal.cluster.kubernetes.flow_control import ConcurrencyBounds
-from shoal.cluster.kubernetes.watch import split_lines
+from shoal.cluster.kubernetes.list_watch import split_lines
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import CONFIG_MAP, LEASE
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.cluster.client import OutcomeUnknown
+from shoal.cluster.kubernetes.api_request import RequestFailure, RetryLimits, retry_delay
 from shoal.cluster.kubernetes.flow_control import ConcurrencyBounds, ConcurrencyLimit, RequestQueue
-from shoal.cluster.kubernetes.retry import RequestFailure, RetryLimits, retry_delay
 
 
 def test_the_limit_grows_fast_until_the_first_sign_of_trouble() -> None:

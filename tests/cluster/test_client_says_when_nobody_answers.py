@@ -8,7 +8,7 @@ import pytest
 
 from shoal.cluster.client import OutcomeUnknown
 from shoal.cluster.kubernetes import Unreachable
-from shoal.cluster.kubernetes.retry import RequestFailure
+from shoal.cluster.kubernetes.api_request import RequestFailure
 from shoal.cluster.kubernetes.server_health import ServerHealth
 from shoal.kube.errors import ApiError
 

@@ -14,7 +14,7 @@ import yaml
 from kit.certificate_authority import Authority
 from shoal.cluster.kubeconfig import ConnectionConfig, ConnectionConfigError, from_kubeconfig
 from shoal.cluster.kubeconfig.exec_plugin import ExecPlugin, ExecPluginCredentials
-from shoal.cluster.kubeconfig.parse import KubeconfigEntry
+from shoal.cluster.kubeconfig.kubeconfig_entry import KubeconfigEntry
 from shoal.cluster.kubeconfig.tls import TlsConfig
 
 V1 = "client.authentication.k8s.io/v1"

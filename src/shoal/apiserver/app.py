@@ -16,17 +16,17 @@ from dataclasses import replace
 from shoal.apiserver import (
     authorization,
     negotiation,
-    paths,
     pod_exec,
     pod_log,
     query,
+    request_info,
     responses,
 )
 from shoal.apiserver.auth import Authenticator, pod_token_reader
 from shoal.apiserver.handlers import ResourceHandlers, key_of
 from shoal.apiserver.nonresource import Exposition, NonResourcePaths
-from shoal.apiserver.paths import RequestInfo
 from shoal.apiserver.request import Request
+from shoal.apiserver.request_info import RequestInfo
 from shoal.apiserver.responses import (
     BytesResponse,
     ListResponse,
@@ -39,7 +39,7 @@ from shoal.apiserver.responses import (
 )
 from shoal.apiserver.virtual_resources import VirtualResources
 from shoal.cluster.embedded import EmbeddedCluster
-from shoal.cluster.service_account_tokens import TokenSigner
+from shoal.cluster.token_signer import TokenSigner
 from shoal.kube.errors import ApiError, bad_request, method_not_allowed, no_such_path
 from shoal.kube.kinds import NAMESPACE, POD, Kind
 
@@ -138,7 +138,7 @@ class Application:
     async def respond(self, request: Request) -> Response:
         user = self._authenticator.check(request.path, request.headers)
         authorization.check(user, request)
-        info = paths.read(request.path)
+        info = request_info.read(request.path)
         if info is None or not info.plural:
             return self._nonresource.respond(request)
         if info.group in VirtualResources.GROUPS:
@@ -193,7 +193,7 @@ class Application:
         await receive()  # the connect event
         try:
             authorization.check(self._authenticator.check(request.path, request.headers), request)
-            info = paths.read(request.path)
+            info = request_info.read(request.path)
             if info is None or (info.group, info.plural, info.subresource) != ("", POD.plural, "exec"):
                 raise no_such_path()
             params = query.read(request.query_string)

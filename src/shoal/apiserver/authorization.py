@@ -7,7 +7,7 @@ write: with the right to create pods it would be the account that started the cl
 
 from __future__ import annotations
 
-from shoal.apiserver import paths
+from shoal.apiserver import request_info
 from shoal.apiserver.auth import User
 from shoal.apiserver.discovery import REVIEW_KINDS
 from shoal.apiserver.request import Request
@@ -29,7 +29,7 @@ def check(user: User, request: Request) -> None:
     """Raises 403 where the user may not make the request."""
     if user.namespace is None:
         return
-    info = paths.read(request.path)
+    info = request_info.read(request.path)
     if info is None or not info.plural:
         verb = "get" if request.method in ("GET", "HEAD", "OPTIONS") else request.method.lower()
         if not may_use_path(user, verb, request.path):

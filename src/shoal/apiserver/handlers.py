@@ -16,13 +16,11 @@ from shoal.apiserver import (
     query,
     request_body,
     responses,
+    watch_stream,
 )
-from shoal.apiserver import (
-    watch as watching,
-)
-from shoal.apiserver.paths import RequestInfo
 from shoal.apiserver.request import Request
 from shoal.apiserver.request_body import DecodedBody
+from shoal.apiserver.request_info import RequestInfo
 from shoal.apiserver.responses import BytesResponse, ListResponse, SharedListResponse, StreamResponse
 from shoal.cluster.apimachinery import Machinery
 from shoal.cluster.client import PatchType
@@ -67,7 +65,7 @@ class ResourceHandlers:
             only = f"metadata.name={info.name}"
             options = replace(options, fields=f"{options.fields},{only}" if options.fields else only)
         watch = self.machinery.watch(kind, info.namespace, options)
-        return await watching.watch_response(watch, kind, form, request.query, self.machinery.clock.now)
+        return await watch_stream.watch_response(watch, kind, form, request.query, self.machinery.clock.now)
 
     async def create(self, request: Request, kind: Kind, info: RequestInfo) -> BytesResponse:
         form = request.form()

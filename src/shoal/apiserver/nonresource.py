@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from shoal.apiserver import discovery, negotiation, paths, responses
+from shoal.apiserver import discovery, negotiation, request_info, responses
 from shoal.apiserver.openapi import Documents
 from shoal.apiserver.request import Request
 from shoal.apiserver.responses import TEXT, BytesResponse
@@ -76,7 +76,7 @@ class NonResourcePaths:
             return discovery.with_etag(
                 discovery.core_versions(host) if path == "/api" else discovery.group_list(kinds), known
             )
-        info = paths.read(path)
+        info = request_info.read(path)
         steps = path.split("/")
         if info is not None:
             found = discovery.resource_list(kinds, info.group, info.version)
@@ -91,7 +91,7 @@ class NonResourcePaths:
             return discovery.with_etag(self._documents.swagger(), request.headers.get(b"if-none-match", b""))
         if path == "/openapi/v3":
             return self._documents.index()
-        info = paths.read(path.removeprefix("/openapi/v3"))
+        info = request_info.read(path.removeprefix("/openapi/v3"))
         if info is None or info.plural:
             return None
         return self._documents.document(info.group, info.version)

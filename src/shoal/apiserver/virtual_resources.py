@@ -14,8 +14,8 @@ from shoal.apiserver import (
 )
 from shoal.apiserver.auth import User
 from shoal.apiserver.handlers import key_of
-from shoal.apiserver.paths import RequestInfo
 from shoal.apiserver.request import Request
+from shoal.apiserver.request_info import RequestInfo
 from shoal.apiserver.responses import BytesResponse
 from shoal.cluster import object_validation
 from shoal.cluster.embedded import EmbeddedCluster

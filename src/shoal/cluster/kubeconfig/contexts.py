@@ -15,9 +15,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from shoal.cluster.kubeconfig.connection import STATIC_CREDENTIALS, ConnectionConfig, ConnectionConfigError, Credentials
+from shoal.cluster.kubeconfig.connection_config import (
+    STATIC_CREDENTIALS,
+    ConnectionConfig,
+    ConnectionConfigError,
+    Credentials,
+)
 from shoal.cluster.kubeconfig.exec_plugin import ExecPlugin, ExecPluginCredentials
-from shoal.cluster.kubeconfig.parse import KubeconfigEntry, read
+from shoal.cluster.kubeconfig.kubeconfig_entry import KubeconfigEntry, read
 from shoal.cluster.kubeconfig.tls import CertificateFiles, TlsConfig
 from shoal.cluster.kubeconfig.token_file import TokenFile, bearer_header, is_token
 

@@ -21,8 +21,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from shoal.cluster.kubeconfig.connection import ConnectionConfigError, RequestCredentials
-from shoal.cluster.kubeconfig.parse import KubeconfigEntry
+from shoal.cluster.kubeconfig.connection_config import ConnectionConfigError, RequestCredentials
+from shoal.cluster.kubeconfig.kubeconfig_entry import KubeconfigEntry
 from shoal.cluster.kubeconfig.token_file import bearer_header, is_token
 
 VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from shoal.cluster.kubeconfig.connection import ConnectionConfigError, RequestCredentials
+from shoal.cluster.kubeconfig.connection_config import ConnectionConfigError, RequestCredentials
 
 
 @dataclass(frozen=True, slots=True)

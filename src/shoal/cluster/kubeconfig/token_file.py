@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from shoal.cluster.kubeconfig.connection import ConnectionConfigError, RequestCredentials
+from shoal.cluster.kubeconfig.connection_config import ConnectionConfigError, RequestCredentials
 
 
 def bearer_header(token: str) -> Mapping[str, str]:

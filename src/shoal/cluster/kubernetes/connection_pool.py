@@ -18,8 +18,8 @@ from aiohappyeyeballs import start_connection
 from yarl import URL
 
 from shoal.cluster.kubeconfig import RequestCredentials
+from shoal.cluster.kubernetes.api_request import ApiRequest
 from shoal.cluster.kubernetes.http1 import Http1Connection, Response, keepalive_socket
-from shoal.cluster.kubernetes.request import ApiRequest
 
 IDLE_SECONDS = 45  # of idle connections; API servers keep them for 90
 _DNS_CACHE_SECONDS = 10  # that the addresses of a name are taken to be the same

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from shoal.cluster.client import OutcomeUnknown
-from shoal.cluster.kubernetes.retry import RequestFailure
+from shoal.cluster.kubernetes.api_request import RequestFailure
 
 SLOW_SECONDS = 5.0
 

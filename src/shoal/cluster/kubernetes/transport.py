@@ -23,12 +23,11 @@ from shoal import __version__
 from shoal.cluster.clock import Clock, SystemClock, sleep
 from shoal.cluster.fencing import check_fence
 from shoal.cluster.kubeconfig import ConnectionConfig, RequestCredentials
-from shoal.cluster.kubernetes import errors
+from shoal.cluster.kubernetes import failures
+from shoal.cluster.kubernetes.api_request import ApiRequest, RequestFailure, RetryLimits, retry_delay
 from shoal.cluster.kubernetes.connection_pool import IDLE_SECONDS, ConnectFailed, ConnectionPool
 from shoal.cluster.kubernetes.flow_control import ConcurrencyBounds, ConcurrencyLimit, RequestQueue
 from shoal.cluster.kubernetes.http1 import Response, keepalive_socket
-from shoal.cluster.kubernetes.request import ApiRequest
-from shoal.cluster.kubernetes.retry import RequestFailure, RetryLimits, retry_delay
 from shoal.cluster.kubernetes.server_health import ServerHealth
 
 T = TypeVar("T")
@@ -109,7 +108,7 @@ class Transport:
             response = await self._send_streamed(request, creds, timeout)
             if response.status < 300:
                 return response
-            raise errors.response_failure(await _read(response), self.connection, str(request))
+            raise failures.response_failure(await _read(response), self.connection, str(request))
 
         response = await self._retry_unauthorized(request, head)
         try:
@@ -168,7 +167,7 @@ class Transport:
         except TimeoutError:
             if tries.is_waiting and tries.failures[-1].code:  # to be let in again: it is known what became of the last
                 raise tries.failures[-1] from None
-            raise errors.deadline_exceeded(self.connection, str(request), self.settings.deadline_seconds) from None
+            raise failures.deadline_exceeded(self.connection, str(request), self.settings.deadline_seconds) from None
 
     async def _with_retries(self, request: ApiRequest, send: Send[T], tries: _Tries) -> T:
         failures = tries.failures
@@ -217,7 +216,7 @@ class Transport:
             try:
                 return await send(request, self._merged[1])
             except (aiohttp.ClientError, OSError, UnicodeError, ConnectFailed) as problem:
-                raise errors.transport_failure(problem, self.connection, str(request)) from None
+                raise failures.transport_failure(problem, self.connection, str(request)) from None
 
     async def _buffered(self, request: ApiRequest, creds: RequestCredentials) -> bytes:
         if self._proxy:
@@ -226,7 +225,7 @@ class Transport:
             response = await self._pool.send(request, creds)
         if response.status < 300:
             return response.body
-        raise errors.response_failure(response, self.connection, str(request))
+        raise failures.response_failure(response, self.connection, str(request))
 
     async def _send_streamed(
         self, request: ApiRequest, creds: RequestCredentials, timeout: aiohttp.ClientTimeout

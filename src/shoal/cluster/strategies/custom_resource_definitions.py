@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from shoal.cluster.strategies.base import Generation, Strategy
+from shoal.cluster.strategies.strategy import Generation, Strategy
 from shoal.kube.conditions import with_condition
 from shoal.kube.objects import Obj, name_of
 

@@ -1,8 +1,8 @@
-"""When a request that failed is sent once more, and after how long. Pure: chance is passed in.
+"""A request to an API server, its failure, and when it is sent once more. Pure: randomness is passed in.
 
 What the server reports as not done (429, or a Retry-After of any kind) may always be sent again. What may have been
 done is sent again only where twice is the same as once: reads, server-side apply, reviews and dry runs. Nothing is
-tried for ever: the programs above have queues of their own.
+retried for ever: the programs above have queues of their own.
 """
 
 from __future__ import annotations
@@ -10,10 +10,31 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
+JSON = "application/json"
+# Metadata alone, or all of it where that cannot be had.
+METADATA = f"{JSON};as=PartialObjectMetadata;g=meta.k8s.io;v=v1,{JSON}"
+LIST_OF_METADATA = f"{JSON};as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,{JSON}"
 INITIAL_BACKOFF_SECONDS = 0.1
 MAX_BACKOFF_SECONDS = 10.0
 OVERLOADED = 429
 _TRANSIENT = frozenset({502, 503, 504})
+
+
+@dataclass(frozen=True, slots=True)
+class ApiRequest:
+    method: str
+    path: str  # with its query, both encoded
+    body: bytes | None = None
+    content_type: str = JSON
+    accept: str = JSON
+    repeatable: bool = False  # twice is the same as once
+    urgent: bool = False  # does not wait in line
+    latency_class: str = ""  # whose latency shows the server's state; '' where it depends on the response's size
+    verb: str = "get"
+    resource: str = ""  # the plural of what is requested; '' where it is the server itself
+
+    def __str__(self) -> str:
+        return f"{self.method} {self.path.partition('?')[0]}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,10 @@ from typing import Any
 
 import msgspec
 
-from shoal.cluster.kubernetes.errors import Unreachable, not_json
-from shoal.cluster.kubernetes.paths import quote_segment
-from shoal.cluster.kubernetes.request import ApiRequest
+from shoal.cluster.kubernetes.api_request import ApiRequest
+from shoal.cluster.kubernetes.failures import Unreachable, not_json
 from shoal.cluster.kubernetes.transport import Transport
+from shoal.cluster.kubernetes.url_paths import quote_segment
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import BUILT_IN, Kind
 from shoal.kube.objects import Obj

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
-from shoal.cluster.strategies.base import Strategy
+from shoal.cluster.strategies.strategy import Strategy
 from shoal.kube import kinds
 from shoal.kube.errors import ApiError, Cause, invalid
 from shoal.kube.objects import Obj, name_of

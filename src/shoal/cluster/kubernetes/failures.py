@@ -19,9 +19,9 @@ from yarl import URL
 
 from shoal.cluster.client import OutcomeUnknown
 from shoal.cluster.kubeconfig import ConnectionConfig
+from shoal.cluster.kubernetes.api_request import OVERLOADED, RequestFailure
 from shoal.cluster.kubernetes.connection_pool import ConnectFailed, StaleConnection
 from shoal.cluster.kubernetes.http1 import Response
-from shoal.cluster.kubernetes.retry import OVERLOADED, RequestFailure
 from shoal.kube.errors import ApiError
 
 _NOT_RETRIED = 400  # represents what time does not heal: it is not retried

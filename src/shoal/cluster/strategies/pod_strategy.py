@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from shoal.cluster.quota_admission import check_quotas
-from shoal.cluster.strategies.base import Generation, Strategy, keep_field
+from shoal.cluster.strategies.strategy import Generation, Strategy, keep_field
 from shoal.kube import kinds
 from shoal.kube.conditions import with_condition
 from shoal.kube.defaults import pods as pod_defaults

@@ -15,10 +15,10 @@ import msgspec
 
 from shoal.cluster.client import ExecRequest, OutcomeUnknown, Streams
 from shoal.cluster.exec_streams import CLOSE, ERROR, RESIZE, STDERR, STDIN, STDOUT, V4, V5
-from shoal.cluster.kubernetes.errors import error_from_status
-from shoal.cluster.kubernetes.paths import path_of
-from shoal.cluster.kubernetes.request import ApiRequest
+from shoal.cluster.kubernetes.api_request import ApiRequest
+from shoal.cluster.kubernetes.failures import error_from_status
 from shoal.cluster.kubernetes.transport import Transport
+from shoal.cluster.kubernetes.url_paths import path_of
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import POD
 from shoal.kube.objects import Obj

@@ -15,11 +15,11 @@ import aiohttp
 import msgspec
 
 from shoal.cluster.client import Page, WatchEvent, WatchEventType
-from shoal.cluster.kubernetes.errors import error_from_status, not_json
+from shoal.cluster.kubernetes.api_request import JSON, LIST_OF_METADATA, METADATA, ApiRequest
+from shoal.cluster.kubernetes.failures import error_from_status, not_json
 from shoal.cluster.kubernetes.field_decoders import Decoders, set_type_meta
-from shoal.cluster.kubernetes.paths import bool_param, path_of, with_query
-from shoal.cluster.kubernetes.request import JSON, LIST_OF_METADATA, METADATA, ApiRequest
 from shoal.cluster.kubernetes.transport import Transport
+from shoal.cluster.kubernetes.url_paths import bool_param, path_of, with_query
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import Kind
 from shoal.kube.objects import Obj

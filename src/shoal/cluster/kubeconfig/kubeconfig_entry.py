@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from shoal.cluster.kubeconfig.connection import ConnectionConfigError
+from shoal.cluster.kubeconfig.connection_config import ConnectionConfigError
 from shoal.kube import yaml_codec
 
 _HINT = "name another with --kubeconfig or KUBECONFIG"
