@@ -1,7 +1,7 @@
 """What a request does to stored objects: list, get, watch, create, update, patch, delete, deletecollection.
 
-Each verb reads its options, hands the work to the machinery and waits until what was written is kept before
-saying so. The order of refusals (what form, what body, what options) is that of kube-apiserver.
+Each verb reads its options, calls the machinery and waits until a write is durable before it responds. The order of
+checks (form of the response, body, options) is that of kube-apiserver.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What form an answer takes: JSON or YAML, the object itself, a Table for people, or its metadata alone.
 
-Clients say so in the Accept header, most wanted first. Headers repeat, so each distinct one is read once.
+Clients send it in the Accept header, preferred forms first. Headers repeat, so each distinct one is read once.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ _decode = msgspec.json.Decoder().decode
 
 
 class DecodedBody(NamedTuple):
-    """A decoded value and the dotted paths of keys that stood twice (the last one won)."""
+    """A decoded value and the dotted paths of duplicate keys, of which the last counts."""
 
     value: Any
     duplicates: tuple[str, ...] = ()
@@ -154,7 +154,7 @@ def decode_json(data: bytes) -> DecodedBody:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise MalformedBody(json_problem(data, error)) from None
     _check_depth(value, data)
-    # Re-encoding gives back compact JSON byte for byte unless something in it stood twice (or was merely written
+    # Re-encoding returns compact JSON byte for byte unless it has a duplicate key (or was merely written
     # differently): only then is it worth looking closer.
     if encode(value) == data.strip():
         return DecodedBody(value)
@@ -225,13 +225,13 @@ _READERS: dict[str, tuple[str, Callable[[bytes], DecodedBody]]] = {
 
 
 class _DuplicateKeyObject(dict[str, Any]):
-    """An object in which keys stand twice."""
+    """An object with duplicate keys."""
 
     duplicate_keys: list[str]
 
 
 def _json_duplicates(data: bytes) -> tuple[str, ...]:
-    """Paths of the first keys that stand twice: noted in the objects themselves, and found from the root."""
+    """Paths of the first duplicate keys: noted in the objects themselves, and found from the root."""
 
     def pairs(found: list[tuple[str, Any]]) -> dict[str, Any]:
         result = dict(found)

@@ -27,7 +27,7 @@ _TERMINAL_PHASES = ("Succeeded", "Failed")
 
 @dataclass(frozen=True, slots=True)
 class _Grace:
-    """`seconds` 0 means now; `pending`: an earlier request already gave less time."""
+    """`seconds` 0 means now; `pending`: an earlier request has a shorter period."""
 
     seconds: int = 0
     pending: bool = False

@@ -1,7 +1,7 @@
 """Events: one plain message about an object, for `kubectl describe` and `kubectl events`.
 
 The same message about the same object is one event with a count, not many events: a repetition is a patch of the
-count and the time. A recorder remembers only what it emitted lately; an event that no longer exists is created again.
+count and the time. A recorder caches only what it emitted lately; an event that no longer exists is created again.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class EventRecorder:
         """`regarding` is the object itself or a reference to it; `severity` is Normal or Warning; `at` is when it
         happened where that was before now.
 
-        Raises what the cluster raises: an event is a help, so most callers pass over a failure.
+        Raises what the cluster raises. Events are best effort, so most callers ignore a failure.
         """
         reference = object_reference(regarding, field_path)
         event_key = (
@@ -134,7 +134,7 @@ class EventRecorder:
 
 
 def object_reference(regarding: Mapping[str, Any], field_path: str = "") -> Obj:
-    """An ObjectReference to an object; a reference is given back as it is."""
+    """An ObjectReference to an object; a reference is returned as it is."""
     if "metadata" not in regarding:
         return dict(regarding)
     reference: Obj = {

@@ -1,9 +1,9 @@
-"""The collector: what follows from a deletion. Dependents of owners that went, namespaces and definitions that go.
+"""The garbage collector: deletes dependents of deleted owners, and empties terminating namespaces and definitions.
 
-It keeps two indexes (who has this uid, who names this owner) by watching every step of the store, and a queue
-of objects to look at. One look decides from the present state alone, so nothing needs to be remembered across a
-restart: loading the store fills the indexes and the queue again. Work is done after commits, a slice per turn
-of the loop, so that a large cascade does not hold up requests.
+Two indexes, objects by uid and dependents by the uid of their owner, follow every step of the store, and a queue holds
+the objects to process. Processing decides from the present state alone, so nothing is persisted: loading the store
+fills the indexes and the queue again. It runs after commits, one batch per turn of the event loop, so that a large
+cascade does not delay requests.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class GarbageCollector:
     def __init__(self, core: Core, deleter: Deleter, empty: Callable[[Resource, Stored], bool]) -> None:
         self._core = core
         self._deleter = deleter
-        self._empty = empty  # takes away what a namespace or definition holds; True when there is more to do
+        self._empty = empty  # deletes the contents of a namespace or definition; True when there is more to do
         self._by_uid: dict[str, ObjectRef] = {}
         self._dependents: dict[str, dict[ObjectRef, None]] = {}
         self._queue: dict[ObjectRef, None] = {}
@@ -123,7 +123,7 @@ class GarbageCollector:
         self._schedule()
 
     def resume(self) -> None:
-        """Go on with what an earlier life left undone; without a loop the first commit does."""
+        """Continue the work of an earlier process; without an event loop the first commit does it."""
         try:
             asyncio.get_running_loop()
         except RuntimeError:
@@ -227,7 +227,7 @@ class GarbageCollector:
             uid = reference["uid"]
             kind = self._core.by_reference(str(reference.get("apiVersion")), str(reference.get("kind")))
             if kind is None or (kind.kind.namespaced and not resource.kind.namespaced):
-                solid.add(uid)  # cannot be looked up, so it is left alone
+                solid.add(uid)  # a reference that cannot be looked up is never taken for a deleted owner
                 continue
             namespace = stored.key.namespace if kind.kind.namespaced else ""
             owner = kind.table.objects.get(Key(namespace, str(reference.get("name"))))

@@ -1,7 +1,7 @@
-"""What all verbs share: the kinds now served, the store below them, the time, chance, and one way to write.
+"""What all verbs share: the served kinds, the store below them, the clock, randomness, and one way to write.
 
-A `Resource` is one kind as it is served: its table, its rules, and its face where it is stored in another
-version. Custom resources come and go with their definitions, also when a write is taken back.
+A `Resource` is one kind as it is served: its table, its strategy, and its converter where it is stored in another
+version. Custom resources are served as long as their definition exists, also when a write of it is rolled back.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class RegistrySettings:
 
 
 class Core:
-    """State and chance. Every step is made by `put` and `remove`."""
+    """State and randomness. Every change of the state is made by `put` and `remove`."""
 
     def __init__(self, store: Store, clock: Clock, rng: random.Random, settings: RegistrySettings) -> None:
         self.store = store
@@ -196,7 +196,7 @@ class Core:
         return self.clock.now()
 
     def new_uid(self) -> str:
-        """A random UUID of version 4, as `uuid.uuid4` would give from our own chance."""
+        """A random UUID of version 4, as `uuid.uuid4` makes, from our own generator."""
         bits = self.rng.getrandbits(128)
         bits = bits & ~(0xF << 76) & ~(0x3 << 62) | 4 << 76 | 2 << 62
         text = f"{bits:032x}"
@@ -249,7 +249,7 @@ class Core:
         return raw
 
     def remove(self, resource: Resource, key: Key) -> Stored:
-        """Take the object away; gives back its last content under the version of its removal."""
+        """Remove the object; returns its last content under the version of its removal."""
         change = self.store.remove(resource.table, key)
         assert change.previous is not None
         event = change.event(None)

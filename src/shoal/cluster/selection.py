@@ -1,4 +1,4 @@
-"""Which objects a request means: namespace, label selector and field selector as one claim about `Stored`.
+"""Which objects a request selects: namespace, label selector and field selector as one predicate over `Stored`.
 
 The fields each kind can be selected by are those of Kubernetes; they are taken out of the object once, when
 it is written.
@@ -38,7 +38,7 @@ _FIELDS: Mapping[str, tuple[str, ...]] = {
     ),
 }  # fmt: skip
 _FLAGS = frozenset({"spec.hostNetwork", "spec.unschedulable"})
-# The other spellings a face of the kind allows.
+# Other names that a version of the kind has for the same fields.
 _RENAMED: Mapping[str, Mapping[str, str]] = {
     kinds.POD.resource: {"spec.host": "spec.nodeName", "status.podIPs": "status.podIP"},
     kinds.JOB.resource: {"status.successful": "status.succeeded"},

@@ -50,7 +50,7 @@ class SimulatedCluster:
         self._writes = 0
 
     def new_client(self, faults: Faults | None = None) -> SimulatedCluster:
-        """Another program, or the next life of this one, on the same store and clock."""
+        """Another program, or this one after a restart, on the same store and clock."""
         return SimulatedCluster(faults=faults, base=self.embedded, clock=self.clock)
 
     @property
@@ -80,7 +80,7 @@ class SimulatedCluster:
         return call
 
     def _inject_fault(self, call: Call, when: FaultTiming) -> None:
-        if self.is_dead:  # died at another call while this one was on its way
+        if self.is_dead:  # killed at another call while this one was in flight
             raise ProgramKilled
         for fault in self.faults.requests:
             if fault.applies_to(call, when):

@@ -65,10 +65,10 @@ class Watch:
         self._closed = False
         self._end_position: _EndPosition | None = None
         self._failure: ApiError | None = None
-        self._initial_objects: Iterator[Stored] | None = None  # objects of the beginning that have not been given out
+        self._initial_objects: Iterator[Stored] | None = None  # objects of the initial list that have not been sent
         self._pending: list[RawEvent] = []
-        self._last_revision = 0  # the revision of the last event given out
-        self._skip_to = 0  # changes up to this revision are not wanted
+        self._last_revision = 0  # the revision of the last event that was sent
+        self._skip_to = 0  # changes up to this revision are skipped
         self._position = table.visible
         self._begin(options)
 
@@ -94,7 +94,7 @@ class Watch:
             self._arm_bookmark()
 
     def _next_initial_events(self) -> list[RawEvent]:
-        """The next objects of the beginning, as additions; after the last, the mark that they are all."""
+        """The next objects of the initial list as ADDED events; after the last, the bookmark that ends the list."""
         assert self._initial_objects is not None
         events: list[RawEvent] = []
         size = 0
@@ -153,7 +153,7 @@ class Watch:
         return batch
 
     def _end(self) -> int:
-        """The position up to which changes are given out."""
+        """The position up to which changes are sent."""
         return self._table.visible if self._end_position is None else self._end_position.position
 
     def _append_changes(self, batch: list[RawEvent]) -> None:
@@ -199,7 +199,7 @@ class Watch:
         return self._initial_objects is None and self._position >= self._end() and not self._failure
 
     def _on_timeout(self) -> None:
-        """What has happened until now is still given out."""
+        """End the watch; what has happened until now is still sent."""
         if self._end_position is None:
             self._end_position = _EndPosition(self._table.visible, self._store.committed)
         self._stop()

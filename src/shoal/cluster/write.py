@@ -262,7 +262,10 @@ class Writer:
         )
         if object_validation.is_unchanged(new, old):
             return WriteResult(resource.from_storage(stored), warnings=warnings)
-        if _is_finalized(resource, new, stored, old):
+        is_held = new["metadata"].get("finalizers") or old["metadata"].get("deletionGracePeriodSeconds")
+        if resource.kind == kinds.NAMESPACE:
+            is_held = is_held or (new.get("spec") or {}).get("finalizers")
+        if stored.terminating and not is_held:
             # The last finalizer went from an object that was only waiting for that.
             final = self._core.build_stored(resource, new, 0, stored)
             if not options.dry_run:
@@ -379,11 +382,3 @@ def _without_duplicate_owners(meta: Obj) -> tuple[str, ...]:
         f"reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: "
         f"{', '.join(duplicates)}",
     )
-
-
-def _is_finalized(resource: Resource, new: Obj, stored: Stored, old: Obj) -> bool:
-    if not stored.terminating or new["metadata"].get("finalizers"):
-        return False
-    if resource.kind == kinds.NAMESPACE and (new.get("spec") or {}).get("finalizers"):
-        return False
-    return not old["metadata"].get("deletionGracePeriodSeconds")

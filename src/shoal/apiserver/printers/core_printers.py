@@ -55,7 +55,7 @@ _EVENT = (
 
 
 def event_cells(event: Obj, now: datetime) -> list[Any]:
-    """Either face of an event: core/v1 and events.k8s.io/v1 name the same things differently."""
+    """An event of core/v1 or events.k8s.io/v1, which have different names for the same fields."""
     regarding = event.get("involvedObject") or event.get("regarding") or {}
     source = event.get("source") or event.get("deprecatedSource") or {}
     first_at = event.get("firstTimestamp") or event.get("deprecatedFirstTimestamp") or event.get("eventTime")

@@ -59,6 +59,10 @@ def from_kubeconfig(files: Path | Sequence[Path], *, server: str = "", context: 
     url = _url(server or _server_of(cluster))
     tls = _tls_config(cluster) if url.startswith("https") else None
     headers, credentials = _credentials(user, cluster, url, tls)
+    server_name = cluster.text("tls-server-name")
+    if server_name and (not _is_host(server_name) or server_name.startswith(".")):
+        why = f"should be a host's name such as kubernetes.default, not {server_name!r}"
+        raise cluster.error("tls-server-name", why)
     credential_files = [user.file_path(key) for key in ("client-certificate", "client-key", "tokenFile")]
     return ConnectionConfig(
         url,
@@ -67,7 +71,7 @@ def from_kubeconfig(files: Path | Sequence[Path], *, server: str = "", context: 
         context_entry.text("namespace") or "default",
         credentials=credentials,
         proxy=_proxy(cluster, url),
-        server_name=_server_name(cluster),
+        server_name=server_name,
         compression=not (cluster.flag("disable-compression") or _is_local(url)),
         user_description=f"user {user_name} of {user.file}"
         if user_name
@@ -150,13 +154,6 @@ def server_url_error(value: str) -> str:
 
 def _is_host(name: str | None) -> bool:
     return re.fullmatch(r"[\w.-]+|[0-9a-fA-F:.]+(%\w+)?", name or "") is not None
-
-
-def _server_name(cluster: KubeconfigEntry) -> str:
-    name = cluster.text("tls-server-name")
-    if name and (not _is_host(name) or name.startswith(".")):
-        raise cluster.error("tls-server-name", f"should be a host's name such as kubernetes.default, not {name!r}")
-    return name
 
 
 def _url(value: str) -> str:

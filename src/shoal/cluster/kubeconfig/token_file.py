@@ -14,7 +14,7 @@ def bearer_header(token: str) -> Mapping[str, str]:
 
 
 def is_token(text: str) -> bool:
-    """Whether it can be shown to a server at all: line breaks would be headers of their own."""
+    """Whether it can be sent in a header: line breaks would be headers of their own."""
     return re.fullmatch(r"[ -~]+", text) is not None
 
 

@@ -1,4 +1,4 @@
-"""Changes as they arrive: chunks split into lines, lines into events, and lists that begin a watch.
+"""Lists and watches: chunks split into lines, lines into events, and lists that begin a watch.
 
 A stream that ends is normal, however it ends: the reader resumes from the last version seen. Only what the server
 reports itself is an error: 410 where the version is no longer kept, or a rejection. Lists stream where the server
@@ -120,7 +120,7 @@ class Watcher:
                 yield event
 
     async def _list_pages(self, watch_request: WatchRequest) -> tuple[list[Obj], str]:
-        """All pages of one moment. Where that moment is forgotten before the last is read, all at once instead."""
+        """All pages at one revision. Where that is compacted before the last page is read, one list without pages."""
         items: list[Obj] = []
         token, is_first = "", True
         while token or is_first:

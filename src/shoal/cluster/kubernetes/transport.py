@@ -2,7 +2,7 @@
 
 Requests with a whole response share one pool of kept connections; streams and websockets have their own. Every
 request has a deadline over all its attempts; of a stream only the head has one. A 401 has the credentials fetched
-again, once, and other requests that were rejected at the same time use the result. Time and chance are passed in.
+again, once, and other requests that were rejected at the same time use the result. Clock and randomness are passed in.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class Transport:
         try:
             yield response.content
         finally:
-            response.close()  # not given back to the pool: there may be no end to read up to
+            response.close()  # not returned to the pool: there may be no end to read up to
 
     @asynccontextmanager
     async def websocket(self, request: ApiRequest, protocols: tuple[str, ...]) -> AsyncGenerator[Any, None]:
@@ -165,7 +165,9 @@ class Transport:
                 finally:
                     timer.cancel()
         except TimeoutError:
-            if tries.is_waiting and tries.failures[-1].code:  # to be let in again: it is known what became of the last
+            if (
+                tries.is_waiting and tries.failures[-1].code
+            ):  # waits for the next attempt: the result of the last one is known
                 raise tries.failures[-1] from None
             raise failures.deadline_exceeded(self.connection, str(request), self.settings.deadline_seconds) from None
 
@@ -184,7 +186,12 @@ class Transport:
                     retry_limits=self.settings.retry_limits, rng=self._rng,
                 )  # fmt: skip
                 if seconds is None:
-                    raise _most_relevant(request, failures) from None
+                    # A write that may have been received must not be reported as unsent because of a later attempt
+                    # that found no connection.
+                    delivered = [each for each in failures if each.may_have_succeeded and each.wait_seconds is None]
+                    if delivered and not failure.may_have_succeeded and request.method != "GET":
+                        raise delivered[-1] from None
+                    raise
             tries.is_waiting = True
             await sleep(self._clock, seconds)
             tries.is_waiting = False
@@ -270,13 +277,6 @@ class Transport:
             if other is None or other == rejected:
                 other = await asyncio.to_thread(credentials.fetch)
         return other != rejected
-
-
-def _most_relevant(request: ApiRequest, failures: list[RequestFailure]) -> RequestFailure:
-    """The last; but a write that may have been received is not denied by a later try that found no way."""
-    last = failures[-1]
-    delivered = [failure for failure in failures if failure.may_have_succeeded and failure.wait_seconds is None]
-    return last if last.may_have_succeeded or not delivered or request.method == "GET" else delivered[-1]
 
 
 def _proxy(address: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Where things are on an API server, and how a question is written into an address."""
+"""The paths of an API server, and the query parameters and bodies of requests."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def quote_segment(name: str) -> str:
 
 
 def with_query(path: str, **parameters: str | None) -> str:
-    """The path with those parameters that say something."""
+    """The path with the parameters that are not empty."""
     query = {name: value for name, value in parameters.items() if value}
     return f"{path}?{urlencode(query)}" if query else path
 

@@ -1,8 +1,8 @@
 """Every object in memory, by resource and key, one revision counter over all of them, and group commit.
 
 A write changes memory at once and joins the current batch; the batch is one transaction, committed at the end of the
-loop's turn or upon the next read. Watchers and readers therefore never see anything that a crash could take back. A
-batch the disk refuses is taken back from memory too, in reverse order.
+loop's turn or upon the next read. Watchers and readers therefore never see anything that a crash could undo. A batch
+that the disk rejects is rolled back in memory too, in reverse order.
 
 The store depends on nothing of Kubernetes beyond uid, labels and revision; meaning is the machinery's.
 """
@@ -98,7 +98,7 @@ class Store:
         self._fresh: deque[StoredChange] = deque()
         self._scheduled = False
         self._waiting: list[asyncio.Future[None]] = []
-        self.observers: list[Observer] = []  # see every step at once, also those taken back
+        self.observers: list[Observer] = []  # called for every step at once, also for each step of a rollback
         self.after_commit: list[Callable[[], None]] = []
         self.after_failed_commit: list[Callable[[OSError], None]] = []
 
