@@ -158,18 +158,9 @@ ROWS: dict[str, tuple[Kind, dict[str, Any], dict[str, Any]]] = {
         {"Name": "x", "Status": "Pending", "Volume": "", "Capacity": "", "Access Modes": "", "StorageClass": "",
          "VolumeAttributesClass": "<unset>", "Age": "2m", "VolumeMode": "<unset>"},
     ),
-    "namespace": (kinds.NAMESPACE, {"status": {"phase": "Active"}}, {"Name": "x", "Status": "Active", "Age": "2m"}),
     "config map": (kinds.CONFIG_MAP, {"data": {"a": ""}, "binaryData": {"b": ""}},
                    {"Name": "x", "Data": 2, "Age": "2m"}),
     "secret": (kinds.SECRET, {"type": "Opaque"}, {"Name": "x", "Type": "Opaque", "Data": 0, "Age": "2m"}),
-    "service account": (kinds.SERVICE_ACCOUNT, {}, {"Name": "x", "Age": "2m"}),
-    "priority class": (
-        kinds.PRIORITY_CLASS,
-        {"value": 5, "preemptionPolicy": "Never"},
-        {"Name": "x", "Value": 5, "Global-Default": False, "Age": "2m", "PreemptionPolicy": "Never"},
-    ),
-    "lease": (kinds.LEASE, {"spec": {"holderIdentity": "me"}}, {"Name": "x", "Holder": "me", "Age": "2m"}),
-    "definition": (kinds.CUSTOM_RESOURCE_DEFINITION, {}, {"Name": "x", "Created At": BORN}),
     "event": (
         kinds.EVENT,
         {"involvedObject": {"kind": "Pod", "name": "p", "fieldPath": "spec"}, "type": "Normal", "reason": "Started",

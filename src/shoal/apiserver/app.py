@@ -82,14 +82,14 @@ class Application:
         self._object_handlers: dict[str, ResourceHandler] = {
             "GET": handlers.get_or_watch, "PUT": handlers.update, "PATCH": handlers.patch, "DELETE": handlers.delete,
         }  # fmt: skip
-        data: dict[str, ResourceHandler] = {
+        part_handlers: dict[str, ResourceHandler] = {
             "GET": handlers.get_or_watch,
             "PUT": handlers.update,
             "PATCH": handlers.patch,
         }
         self._subresource_handlers: dict[str, dict[str, ResourceHandler]] = {
-            "status": data,
-            "scale": data,
+            "status": part_handlers,
+            "scale": part_handlers,
             "finalize": {"PUT": handlers.update},
             "binding": {"POST": self._virtual.bind},
             "eviction": {"POST": self._virtual.evict},
@@ -161,11 +161,9 @@ class Application:
         if not info.name:
             if all_namespaces:
                 return {"GET": self._collection_handlers["GET"]}
-            return (
-                self._collection_handlers
-                if kind != NAMESPACE
-                else {m: v for m, v in self._collection_handlers.items() if m != "DELETE"}
-            )
+            if kind == NAMESPACE:  # deleting all namespaces at once would delete everything
+                return {method: h for method, h in self._collection_handlers.items() if method != "DELETE"}
+            return self._collection_handlers
         if all_namespaces:
             raise no_such_path()
         if not info.subresource:

@@ -43,7 +43,7 @@ def check(user: User, request: Request) -> None:
     else:
         verb = _VERBS.get(request.method, request.method.lower())
     if (info.group, info.plural) in _REVIEWS and verb == "create":
-        return
+        return  # every user may ask what it may do
     resource = f"{info.plural}/{info.subresource}" if info.subresource else info.plural
     if not may_use_resource(user, verb, info.group, resource, info.namespace or ""):
         where = f'in the namespace "{info.namespace}"' if info.namespace else "at the cluster scope"

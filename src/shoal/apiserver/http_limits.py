@@ -52,7 +52,7 @@ class LimitedHttp(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        transport.set_write_buffer_limits(high=CHUNK_BYTES)
+        transport.set_write_buffer_limits(high=CHUNK_BYTES)  # what a client that does not read keeps in memory
         self._expect_within(HEAD_SECONDS)
 
     def connection_lost(self, problem: Exception | None) -> None:

@@ -210,6 +210,7 @@ async def write(
     response: BytesResponse, send: Send, request_headers: Mapping[bytes, bytes], *, without_body: bool = False
 ) -> None:
     headers: Headers = [(b"date", _date()), (b"content-type", response.content_type), *response.headers]
+    # JSON ends with a line break, as the encoder of kube-apiserver writes it.
     body = response.body + b"\n" if response.content_type == JSON and response.body[-1:] == b"}" else response.body
     if len(body) >= _GZIP_FROM_BYTES and b"gzip" in request_headers.get(b"accept-encoding", b""):
         is_long = len(body) >= _THREAD_FROM_BYTES
@@ -264,7 +265,7 @@ async def _send_pieces(bodies: Iterator[bytes], send: Send) -> None:
 
 
 def _compressed_pieces(bodies: Iterator[bytes]) -> Iterator[bytes]:
-    packer = zlib.compressobj(1, wbits=31)
+    packer = zlib.compressobj(1, wbits=31)  # level 1, as kube-apiserver; 31 bits: with the header of gzip
     for body in bodies:
         if packed := packer.compress(body):
             yield packed

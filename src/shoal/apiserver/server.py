@@ -123,7 +123,7 @@ class Server:
         self._acceptor.close()
         self._app.end_streams()
         for protocol in list(self._state.connections):
-            protocol.shutdown()
+            protocol.shutdown()  # closes idle connections now, and the others after their response
         if self._state.tasks:
             await asyncio.wait(self._state.tasks, timeout=_DRAIN_SECONDS)
         for protocol in list(self._state.connections):

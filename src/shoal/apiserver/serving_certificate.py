@@ -35,11 +35,11 @@ class Certificate:
         return self.certificate.read_bytes()
 
     def context(self) -> ssl.SSLContext:
-        """For a server; ServingRefused where the two cannot be used together."""
+        """For a server; ServerListenError where the two cannot be used together."""
         return tls_context(self.certificate, self.key)
 
     def names(self) -> tuple[str, ...]:
-        """The names and addresses it is for. ServingRefused if it has none: every client would reject it."""
+        """The names and addresses it is for. ServerListenError if it has none: every client would reject it."""
         from cryptography import x509
 
         try:
@@ -108,7 +108,7 @@ def generate(
         .issuer_name(name)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - timedelta(hours=1))
+        .not_valid_before(now - timedelta(hours=1))  # clocks of other machines may be behind
         .not_valid_after(now + lifetime)
         .add_extension(x509.SubjectAlternativeName(alternatives), critical=False)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)

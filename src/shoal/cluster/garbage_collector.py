@@ -203,6 +203,7 @@ class GarbageCollector:
     def _check_owners(self, resource: Resource, stored: Stored) -> None:
         solid, absent, waiting = self._classify(resource, stored)
         if solid:
+            # One living owner is enough to keep the object; the references to the others are removed.
             if absent or waiting:
                 self._drop_owners(resource, stored, absent | waiting)
             return

@@ -116,7 +116,7 @@ class Informer:
                 seconds = INITIAL_BACKOFF_SECONDS
                 continue
             except ApiError as refused:
-                if refused.code == 410:
+                if refused.code == 410:  # the version was compacted: list again
                     self._version = ""
                     continue
                 if refused.code in self._fatal_codes or self._is_last_failure():

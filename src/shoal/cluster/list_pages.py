@@ -71,7 +71,8 @@ def page(
         stored = view.objects[key_at(view.order[index])]
         if not plain and predicate is not None and not predicate(stored):
             continue
-        if limit and len(items) == limit:
+        if limit and len(items) == limit:  # this item belongs to the next page, so there is one
+            # The rest of a selection is not counted: every object would have to be matched.
             remaining = last - index if plain else None
             last_item = order_of(items[-1].key)
             next_token = _encode_token(_Token(_TOKEN_VERSION, view.revision, last_item + "\0"))

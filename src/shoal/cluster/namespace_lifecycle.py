@@ -17,7 +17,7 @@ from shoal.kube import kinds
 from shoal.kube.conditions import is_true, with_condition
 from shoal.kube.objects import Key, Obj
 
-BATCH = 200
+BATCH = 200  # deletions per pass: a large namespace must not hold up the event loop
 _KUBERNETES = "kubernetes"
 _IN_BACKGROUND = DeleteOptions(propagation=DeletionPropagation.BACKGROUND)
 
@@ -48,7 +48,7 @@ class NamespaceLifecycle:
         for storage_resource in self._core.storage_resources():
             if storage_resource.kind.namespaced:
                 order = storage_resource.table.order
-                first, last = bisect_left(order, f"{name}/"), bisect_left(order, f"{name}0")
+                first, last = bisect_left(order, f"{name}/"), bisect_left(order, f"{name}0")  # '0' is right after '/'
                 remaining += self._delete_all(storage_resource, [key_at(each) for each in order[first:last]])
             if len(remaining) >= BATCH:
                 return True

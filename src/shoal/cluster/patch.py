@@ -110,7 +110,7 @@ def apply_patch(resource: Resource, live: Obj, patch: Patch, patch_type: PatchTy
         raise bad_request("error decoding patch: must be an object, not a list")
     elif patch_type is PatchType.MERGE:
         result = merge_patch(live, patch)
-    elif resource.kind.custom:
+    elif resource.kind.custom:  # its schema has no merge keys
         raise unsupported_media_type(
             "the body of the request was in an unknown format - accepted media types include: "
             "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml"

@@ -53,7 +53,8 @@ class Scaler:
         if patch_type is PatchType.APPLY:
             if not isinstance(patch, dict):
                 raise bad_request("error decoding YAML: an applied configuration is one object")
-            patch, patch_type = dict(patch), PatchType.MERGE
+            patch, patch_type = dict(patch), PatchType.MERGE  # the replicas are the only field that is kept
+        # A Scale has no lists, so a strategic patch of it is a merge patch.
         plain = PatchType.MERGE if patch_type is PatchType.STRATEGIC else patch_type
         return self._write(resource, key, lambda live: apply_patch(resource, live, patch, plain), options)
 

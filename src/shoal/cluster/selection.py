@@ -62,6 +62,7 @@ def fields_of(kind: Kind, key: Key, obj: Obj) -> dict[str, str]:
         found["metadata.namespace"] = key.namespace
     for name, path in _paths(kind.resource, kind.selectable):
         value: Any = obj
+        # Exact classes instead of isinstance: this runs for every write, and decoded JSON has no subclasses.
         for step in path:
             value = value.get(step) if value.__class__ is dict else None
         if value.__class__ is str:

@@ -135,7 +135,7 @@ class Watch:
                 self._table.waiters.pop(waiter, None)
 
     def _next_batch(self) -> list[RawEvent]:
-        if self._position < min(self._table.history.start, self._end()):
+        if self._position < min(self._table.history.start, self._end()):  # changes it has not sent were dropped
             batch, self._pending, self._initial_objects = self._pending, [], None
             self._failure = expired(f"too old resource version: {self._last_revision} ({self._store.compacted})")
             return batch

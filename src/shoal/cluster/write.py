@@ -33,7 +33,7 @@ from shoal.kube.kinds import Kind
 from shoal.kube.objects import Key, Obj
 from shoal.kube.schemas import schema_of
 
-NAME_ATTEMPTS = 8
+NAME_ATTEMPTS = 8  # to generate a name that is free, as many as kube-apiserver makes
 _SYSTEM_FIELDS = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink")
 
 Mutate = Callable[[Obj], Obj]

@@ -112,6 +112,7 @@ def _running(pod: Obj, before: _PodSummary) -> _PodSummary:
     restarts = sum(c.get("restartCount") or 0 for c in watched)
     last = max((_last_end(c) for c in watched), default="")
     reason, ready, any_running, error = before.reason, before.ready, False, ""
+    # Backwards, so that the reason of the first container is set last: it is the one that is shown.
     for container in reversed(status.get("containerStatuses") or ()):
         restarts += container.get("restartCount") or 0
         last = max(last, _last_end(container))

@@ -112,6 +112,7 @@ class ChangeHistory:
 
     def drop_first(self) -> None:
         self._dropped_in_list += 1
+        # Deleting from the head of a list moves the rest of it, so it is done in large steps.
         if self._dropped_in_list >= 1024 and self._dropped_in_list * 2 >= len(self._changes):
             del self._changes[: self._dropped_in_list]
             self._dropped += self._dropped_in_list

@@ -80,6 +80,7 @@ def _free_address(core: Core, service: Obj) -> str:
     taken = core.service_addresses
     # All but the network's own address, the first (by habit the API's) and the broadcast address.
     first, count = 2, max(network.num_addresses - 3, 1)
+    # A random start: an address that was just released is rarely given to another service at once.
     start = core.rng.randrange(count)
     for step in range(count):
         candidate = str(network[first + (start + step) % count])
