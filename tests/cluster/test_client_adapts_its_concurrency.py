@@ -80,7 +80,7 @@ def test_the_limit_never_falls_below_one(history: list[tuple[str, float, bool]])
 
 
 class Turns:
-    """Tasks that hold their turn until they are told to go."""
+    """Tasks that hold their turn until they are released."""
 
     def __init__(self, limit: float) -> None:
         self.limiter = ConcurrencyLimit(ConcurrencyBounds(initial=limit))

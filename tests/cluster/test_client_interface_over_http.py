@@ -1,4 +1,4 @@
-"""The HTTP adapter says and does what the port promises, against an API server on a real socket."""
+"""The HTTP client implements the client interface, against an API server on a real socket."""
 
 from __future__ import annotations
 

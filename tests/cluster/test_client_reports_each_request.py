@@ -1,4 +1,4 @@
-"""Every request that leaves the client is told by verb and resource, each try of it: so an operator can be counted."""
+"""Every attempt of a request is reported with its verb and resource, so that an operator can count them."""
 
 from __future__ import annotations
 

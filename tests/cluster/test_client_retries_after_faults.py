@@ -169,7 +169,7 @@ async def test_a_write_in_flight_at_the_deadline_has_an_unknown_outcome() -> Non
 
 
 class Struck(Hurried):
-    """One whose deadline comes when it is told to."""
+    """One whose deadline comes when the test says so."""
 
     def call_later(self, seconds: float, call: Any) -> Timer:
         if seconds == self.deadline:
@@ -404,7 +404,7 @@ async def test_pages_of_an_expired_revision_are_discarded() -> None:
 
 
 async def test_a_copy_goes_on_where_it_was_and_misses_no_deletion() -> None:
-    """Cut, resumed at the last bookmark, told that this is too old, listed again: what is gone is told."""
+    """Cut, resumed at the last bookmark, rejected with 410, listed again: what is gone is reported as deleted."""
     gone = b'{"type":"ERROR","object":{"kind":"Status","code":410,"reason":"Expired","message":"too old"}}\n'
     received: asyncio.Queue[Change] = asyncio.Queue()
     steps = (

@@ -1,4 +1,4 @@
-"""Whatever the cluster is: a watch tells everything that is and everything that changes, and a copy stays true."""
+"""For every kind of cluster: a watch reports what exists and every change, and an informer stays up to date."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ async def test_a_version_that_is_not_kept_is_expired(place: Place) -> None:
 
 
 class Copy:
-    """A reflector at work, and what it told."""
+    """A running informer, and the changes it reported."""
 
     def __init__(self, place: Place) -> None:
         self.changes: asyncio.Queue[Change] = asyncio.Queue()

@@ -1,4 +1,4 @@
-"""Tokens, passwords and keys are shown to the server they are meant for, and to nobody else.
+"""Tokens, passwords and keys are sent to the server they are meant for, and appear nowhere else.
 
 Every way a request can fail is tried with everything logged that can be, and what is logged, raised and traced is
 searched for them.

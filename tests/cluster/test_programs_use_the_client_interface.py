@@ -1,4 +1,4 @@
-"""The embedded adapter keeps the promises of the port."""
+"""The embedded cluster implements the client interface."""
 
 from __future__ import annotations
 

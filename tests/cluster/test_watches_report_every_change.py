@@ -1,4 +1,4 @@
-"""A watch tells every change after a version, in order, and says when it cannot."""
+"""A watch reports every change after a version, in order, or ends with 410."""
 
 from __future__ import annotations
 
@@ -269,7 +269,7 @@ POD_CHANGES = [
 
 
 async def test_delivered_events_do_not_change():
-    """Those who watch are given the very objects that were written, and nobody changes them any more."""
+    """Watches share the objects that were written, and these are not changed any more."""
     cluster = machinery()
     thing = define(cluster)
     watches = [cluster.watch(kinds.POD, "default"), cluster.watch(thing, "default")]
