@@ -221,32 +221,29 @@ class Core:
         meta = obj["metadata"]
         if revision:
             meta["resourceVersion"] = str(revision)
-        raw = self._encoded(resource, obj)
-        key = Key(meta.get("namespace") or "", meta["name"])
-        labels = meta.get("labels") or {}
-        fields = fields_of(resource.storage_kind, key, obj)
-        if before is not None:  # share what did not change: most of what history keeps is equal
-            labels = before.labels if before.labels == labels else labels
-            fields = before.fields if before.fields == fields else fields
-            key = before.key
-        return Stored(
-            resource.storage_kind, key, meta["uid"], revision, raw, labels, fields,
-            before.created_revision if before is not None else revision, *_references(meta),
-        )  # fmt: skip
-
-    def _encoded(self, resource: Resource, obj: Obj) -> bytes:
         storage_kind = resource.storage_kind
-        ordered = {"apiVersion": storage_kind.api_version, "kind": storage_kind.kind, "metadata": obj["metadata"]}
+        # The type comes first in the bytes: conversions and lists cut it off there.
+        ordered = {"apiVersion": storage_kind.api_version, "kind": storage_kind.kind, "metadata": meta}
         ordered.update(obj)
         ordered["apiVersion"] = storage_kind.api_version
         raw = _encode(ordered)
-        if len(raw) > LARGEST_OBJECT_BYTES and ordered["metadata"].pop("managedFields", None):
+        if len(raw) > LARGEST_OBJECT_BYTES and meta.pop("managedFields", None):
             raw = _encode(ordered)
         if len(raw) > LARGEST_OBJECT_BYTES:
             raise too_large(
                 f"Request entity too large: the object is {len(raw)} bytes, limit is {LARGEST_OBJECT_BYTES}"
             )
-        return raw
+        key = Key(meta.get("namespace") or "", meta["name"])
+        labels = meta.get("labels") or {}
+        fields = fields_of(storage_kind, key, obj)
+        if before is not None:  # share what did not change: most of what history keeps is equal
+            labels = before.labels if before.labels == labels else labels
+            fields = before.fields if before.fields == fields else fields
+            key = before.key
+        return Stored(
+            storage_kind, key, meta["uid"], revision, raw, labels, fields,
+            before.created_revision if before is not None else revision, *_references(meta),
+        )  # fmt: skip
 
     def remove(self, resource: Resource, key: Key) -> Stored:
         """Remove the object; returns its last content under the version of its removal."""

@@ -112,7 +112,13 @@ class SimulatedCluster:
         call = self._record_call("list", kind, namespace, "")
         stale = self.faults.stale.pop(kind.resource, None)
         if stale is not None:
-            return await self._call(call, lambda: self._stale_list(kind, namespace, labels, fields, stale))
+            options = ListOptions(labels, fields, resource_version=str(stale), resource_version_match="Exact")
+
+            async def list_stale() -> Page:
+                page = self.machinery.list(kind, namespace, options)
+                return Page([stored.obj() for stored in page.items], str(page.revision))
+
+            return await self._call(call, list_stale)
         return await self._call(
             call,
             lambda: self.embedded.list(
@@ -120,11 +126,6 @@ class SimulatedCluster:
                 resource_version=resource_version,
             ),
         )  # fmt: skip
-
-    async def _stale_list(self, kind: Kind, namespace: str | None, labels: str, fields: str, revision: int) -> Page:
-        options = ListOptions(labels, fields, resource_version=str(revision), resource_version_match="Exact")
-        page = self.machinery.list(kind, namespace, options)
-        return Page([stored.obj() for stored in page.items], str(page.revision))
 
     async def create(
         self, kind: Kind, obj: Obj, namespace: str = "", *, field_manager: str = "shoal", dry_run: bool = False

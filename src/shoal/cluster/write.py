@@ -55,7 +55,11 @@ class Writer:
         meta = decoded.obj["metadata"]
         for name in _SYSTEM_FIELDS:
             meta.pop(name, None)
-        if _is_stored_version(meta.pop("resourceVersion", None)) and not options.dry_run:
+        # kube-apiserver ignores "0" and what is no number of 64 bits, and compares versions when it stores, which a dry
+        # run does not.
+        version = (meta.pop("resourceVersion", None) or "").lstrip("0")
+        is_number = version.isascii() and version.isdecimal() and len(version) <= 20 and int(version) < 1 << 64
+        if is_number and not options.dry_run:
             raise bad_request("resourceVersion should not be set on objects to be created")
         meta.pop("managedFields", None)
         written = self.add(resource, namespace, decoded.obj, options, tracked=False)
@@ -333,13 +337,6 @@ class Writer:
         if options.dry_run:
             return self._core.build_stored(resource, obj, 0, before)
         return self._core.put(resource, obj, before)
-
-
-def _is_stored_version(version: str | None) -> bool:
-    """Whether a real server would take it for the version of a stored object: it ignores "0" and what is no number,
-    and compares versions when it stores, which a dry run does not."""
-    digits = (version or "").lstrip("0")
-    return digits.isascii() and digits.isdecimal() and len(digits) <= 20 and int(digits) < 1 << 64
 
 
 def _keep_metadata(new: Obj, old: Obj) -> None:
