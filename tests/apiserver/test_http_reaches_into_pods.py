@@ -70,7 +70,7 @@ async def test_a_pod_whose_node_is_away_is_an_error(http: Asgi, pod: str, cluste
 REFUSED = {
     "which container": ({}, 400, "a container name must be specified for pod two, choose one of: [a b]"),
     "no such container": ({"container": "c"}, 400, "container c is not valid for pod two"),
-    "bad time": ({"container": "a", "sinceTime": "noon"}, 400, 'parsing time "noon"'),
+    "bad time": ({"container": "a", "sinceTime": "noon"}, 400, 'sinceTime: Invalid value: "noon"'),
     "two limits": (
         {"container": "a", "sinceTime": "2030-01-01T00:00:00Z", "sinceSeconds": "5"},
         422,

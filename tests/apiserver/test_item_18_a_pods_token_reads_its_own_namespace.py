@@ -10,7 +10,7 @@ import pytest
 from kit.asgi_client import Asgi
 from shoal.apiserver.app import build_application
 from shoal.cluster.embedded import EmbeddedCluster
-from shoal.cluster.service_account_tokens import TokenClaims, TokenSigner
+from shoal.cluster.token_signer import TokenClaims, TokenSigner
 from shoal.kube.kinds import POD
 from shoal.kube.objects import uid_of
 

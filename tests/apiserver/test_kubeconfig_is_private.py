@@ -1,4 +1,4 @@
-"""The kubeconfig holds the token: nobody else reads it, and it is never seen half-written."""
+"""The kubeconfig holds the token: only its owner can read it, and it is never seen half-written."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def test_bombs_are_refused_with_their_line_within_limits() -> None:
     assert ended.returncode == 0, ended.stderr[-2000:]
     said = json.loads(ended.stdout)
     assert {name: said[name] for name in TEXTS} == dict.fromkeys(TEXTS, "str")
-    assert [name for name in BOMBS if not said[name].startswith("error converting YAML to JSON: yaml: line ")] == []
+    assert [name for name in BOMBS if not said[name].startswith("line ")] == []
 
 
 @pytest.mark.parametrize("data", [BOMBS["deep lists"], BOMBS["merges"], ODD["own tag"]], ids=["deep", "merges", "tag"])
@@ -63,12 +63,12 @@ def test_validate_names_the_line_and_shows_no_traceback(data: bytes, tmp_path: P
     file.write_bytes(data)
     ended = limited("-m", "shoal", "validate", str(file))
     assert (ended.returncode, "Traceback" in ended.stderr) == (1, False), ended.stderr[-2000:]
-    assert f"{file} is not YAML: error converting YAML to JSON: yaml: line " in ended.stderr + ended.stdout
+    assert f"{file} is not YAML: line " in ended.stderr + ended.stdout
 
 
 @pytest.mark.parametrize("data", ODD.values(), ids=ODD)
 def test_what_json_has_no_value_for_is_a_mistake_with_its_line(data: bytes) -> None:
-    with pytest.raises(request_body.MalformedBody, match=r"^error converting YAML to JSON: yaml: line 2: "):
+    with pytest.raises(request_body.MalformedBody, match=r"^line 2: "):
         request_body.decode_yaml(data)
 
 
@@ -108,6 +108,6 @@ async def test_the_api_server_answers_with_a_bad_request(data: bytes) -> None:
         http = Asgi(build_application(cluster, token="let-me-in"), "let-me-in")
         headers = {"content-type": "application/yaml"}
         answer = await http("POST", "/api/v1/namespaces/default/pods", data, headers)
-        assert (answer.status, "yaml: line " in answer.json["message"]) == (400, True), answer.body
+        assert (answer.status, "invalid YAML: line " in answer.json["message"]) == (400, True), answer.body
     finally:
         await cluster.close()

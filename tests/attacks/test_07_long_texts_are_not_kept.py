@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from shoal.apiserver import paths
+from shoal.apiserver import request_info
 from shoal.kube.defaults.pod_defaults import pull_policy
 
 READERS: dict[str, Callable[[str], Any]] = {
     "image": pull_policy,
-    "path": paths.read,
+    "path": request_info.read,
 }
 
 

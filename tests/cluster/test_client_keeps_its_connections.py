@@ -16,9 +16,9 @@ from kit.certificate_authority import Authority
 from shoal.cluster.kubeconfig import RequestCredentials
 from shoal.cluster.kubeconfig.tls import TlsConfig
 from shoal.cluster.kubernetes import connection_pool
+from shoal.cluster.kubernetes.api_request import ApiRequest
 from shoal.cluster.kubernetes.connection_pool import ConnectFailed, ConnectionPool, StaleConnection
 from shoal.cluster.kubernetes.http1 import Response
-from shoal.cluster.kubernetes.request import ApiRequest
 
 OURS = Authority.make()
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"

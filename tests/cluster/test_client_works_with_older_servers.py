@@ -25,7 +25,7 @@ from shoal.cluster.exec_streams import V4, V5
 from shoal.cluster.informer import Change, Informer
 from shoal.cluster.kubeconfig import from_kubeconfig
 from shoal.cluster.kubernetes import KubernetesCluster, open_client
-from shoal.cluster.kubernetes.discovery import Version
+from shoal.cluster.kubernetes.discovery_client import Version
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import CONFIG_MAP, POD
 from shoal.kube.kinds import NODE as NODE_KIND

@@ -1,4 +1,4 @@
-"""Tokens, passwords and keys are shown to the server they are meant for, and to nobody else.
+"""Tokens, passwords and keys are sent to the server they are meant for, and appear nowhere else.
 
 Every way a request can fail is tried with everything logged that can be, and what is logged, raised and traced is
 searched for them.
@@ -24,7 +24,7 @@ from shoal.cluster.informer import Informer
 from shoal.cluster.kubeconfig import ConnectionConfig, RequestCredentials
 from shoal.cluster.kubeconfig.token_file import bearer_header
 from shoal.cluster.kubernetes import KubernetesCluster, TransportSettings, open_client
-from shoal.cluster.kubernetes.retry import RetryLimits
+from shoal.cluster.kubernetes.api_request import RetryLimits
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import CONFIG_MAP
 

@@ -1,4 +1,4 @@
-"""Exec plugins are run as kubectl runs them: told what is wanted, kept until they expire, and named when they fail."""
+"""Exec plugins get the request in their environment; credentials are cached, and failures name the plugin."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import yaml
 from kit.certificate_authority import Authority
 from shoal.cluster.kubeconfig import ConnectionConfig, ConnectionConfigError, from_kubeconfig
 from shoal.cluster.kubeconfig.exec_plugin import ExecPlugin, ExecPluginCredentials
-from shoal.cluster.kubeconfig.parse import KubeconfigEntry
+from shoal.cluster.kubeconfig.kubeconfig_entry import KubeconfigEntry
 from shoal.cluster.kubeconfig.tls import TlsConfig
 
 V1 = "client.authentication.k8s.io/v1"
@@ -23,7 +23,7 @@ NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
 
 
 def program(folder: Path, status: Any, *, version: str = V1, then: str = "") -> Path:
-    """A plugin that notes what it was told and how often it ran, and answers with the status."""
+    """A plugin that records its input and its runs, and answers with the status."""
     answer = json.dumps({"apiVersion": version, "kind": "ExecCredential", "status": status})
     path = folder / "login"
     path.write_text(

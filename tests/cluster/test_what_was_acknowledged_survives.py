@@ -1,4 +1,4 @@
-"""Durability: what was acknowledged is there after a kill -9; what nobody was told of may or may not be."""
+"""Durability: what was acknowledged is there after a kill -9; what was not acknowledged may or may not be."""
 
 from __future__ import annotations
 

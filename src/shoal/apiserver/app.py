@@ -16,17 +16,17 @@ from dataclasses import replace
 from shoal.apiserver import (
     authorization,
     negotiation,
-    paths,
     pod_exec,
     pod_log,
     query,
+    request_info,
     responses,
 )
 from shoal.apiserver.auth import Authenticator, pod_token_reader
 from shoal.apiserver.handlers import ResourceHandlers, key_of
 from shoal.apiserver.nonresource import Exposition, NonResourcePaths
-from shoal.apiserver.paths import RequestInfo
 from shoal.apiserver.request import Request
+from shoal.apiserver.request_info import RequestInfo
 from shoal.apiserver.responses import (
     BytesResponse,
     ListResponse,
@@ -39,7 +39,7 @@ from shoal.apiserver.responses import (
 )
 from shoal.apiserver.virtual_resources import VirtualResources
 from shoal.cluster.embedded import EmbeddedCluster
-from shoal.cluster.service_account_tokens import TokenSigner
+from shoal.cluster.token_signer import TokenSigner
 from shoal.kube.errors import ApiError, bad_request, method_not_allowed, no_such_path
 from shoal.kube.kinds import NAMESPACE, POD, Kind
 
@@ -82,14 +82,14 @@ class Application:
         self._object_handlers: dict[str, ResourceHandler] = {
             "GET": handlers.get_or_watch, "PUT": handlers.update, "PATCH": handlers.patch, "DELETE": handlers.delete,
         }  # fmt: skip
-        data: dict[str, ResourceHandler] = {
+        part_handlers: dict[str, ResourceHandler] = {
             "GET": handlers.get_or_watch,
             "PUT": handlers.update,
             "PATCH": handlers.patch,
         }
         self._subresource_handlers: dict[str, dict[str, ResourceHandler]] = {
-            "status": data,
-            "scale": data,
+            "status": part_handlers,
+            "scale": part_handlers,
             "finalize": {"PUT": handlers.update},
             "binding": {"POST": self._virtual.bind},
             "eviction": {"POST": self._virtual.evict},
@@ -102,8 +102,11 @@ class Application:
             await self._http(Request(scope, receive), send, SendWithTimeout(send, scope))
         elif scope["type"] == "websocket":
             await self._websocket(scope, receive, send)
-        else:
-            await _lifespan(receive, send)
+        else:  # lifespan
+            event = ""
+            while event != "lifespan.shutdown":
+                event = (await receive())["type"]
+                await send({"type": f"{event}.complete"})
 
     def end_streams(self) -> None:
         """End watches, logs and commands in progress, as a server that closes does; clients come back later."""
@@ -135,7 +138,7 @@ class Application:
     async def respond(self, request: Request) -> Response:
         user = self._authenticator.check(request.path, request.headers)
         authorization.check(user, request)
-        info = paths.read(request.path)
+        info = request_info.read(request.path)
         if info is None or not info.plural:
             return self._nonresource.respond(request)
         if info.group in VirtualResources.GROUPS:
@@ -146,7 +149,10 @@ class Application:
         method_handlers = self._handlers_for(kind, info)
         handler = method_handlers.get("GET" if request.method == "HEAD" else request.method)
         if handler is None:
-            return _not_allowed(request, method_handlers)
+            allow = ((b"allow", ", ".join(sorted({*method_handlers, "OPTIONS"})).encode()),)
+            if request.method == "OPTIONS":
+                return BytesResponse(b"", 204, headers=allow)
+            return replace(responses.error_response(method_not_allowed()), headers=allow)
         return await handler(request, kind, info)
 
     def _handlers_for(self, kind: Kind, info: RequestInfo) -> dict[str, ResourceHandler]:
@@ -155,11 +161,9 @@ class Application:
         if not info.name:
             if all_namespaces:
                 return {"GET": self._collection_handlers["GET"]}
-            return (
-                self._collection_handlers
-                if kind != NAMESPACE
-                else {m: v for m, v in self._collection_handlers.items() if m != "DELETE"}
-            )
+            if kind == NAMESPACE:  # deleting all namespaces at once would delete everything
+                return {method: h for method, h in self._collection_handlers.items() if method != "DELETE"}
+            return self._collection_handlers
         if all_namespaces:
             raise no_such_path()
         if not info.subresource:
@@ -187,14 +191,17 @@ class Application:
         await receive()  # the connect event
         try:
             authorization.check(self._authenticator.check(request.path, request.headers), request)
-            info = paths.read(request.path)
+            info = request_info.read(request.path)
             if info is None or (info.group, info.plural, info.subresource) != ("", POD.plural, "exec"):
                 raise no_such_path()
             params = query.read(request.query_string)
             pod, command, services = pod_exec.read_request(self._cluster, key_of(info), params)
             protocol = pod_exec.choose_protocol(scope.get("subprotocols") or [])
         except Exception as error:
-            await _refuse_websocket(_error_response(error, request), send)
+            rejection = _error_response(error, request)
+            headers = [(b"content-type", rejection.content_type), (b"content-length", b"%d" % len(rejection.body))]
+            await send({"type": "websocket.http.response.start", "status": rejection.status, "headers": headers})
+            await send({"type": "websocket.http.response.body", "body": rejection.body})
             return
         await send({"type": "websocket.accept", "subprotocol": protocol})
         await self._streaming(pod_exec.run_session(receive, send, params, services=services, pod=pod, request=command))
@@ -212,14 +219,6 @@ class Application:
                 raise
         finally:
             self._streams.discard(task)
-
-
-def _not_allowed(request: Request, method_handlers: dict[str, ResourceHandler]) -> BytesResponse:
-    allow = ((b"allow", ", ".join(sorted({*method_handlers, "OPTIONS"})).encode()),)
-    if request.method == "OPTIONS":
-        return BytesResponse(b"", 204, headers=allow)
-    error_response = responses.error_response(method_not_allowed())
-    return BytesResponse(error_response.body, error_response.status, headers=allow)
 
 
 def _error_response(error: Exception, request: Request) -> BytesResponse:
@@ -249,17 +248,3 @@ def _negotiated(
         )
     converted = response.converted if isinstance(response, SharedListResponse) else response
     return replace(converted, content_type=responses.YAML) if is_yaml else replace(converted, is_indented=True)
-
-
-async def _refuse_websocket(rejection: BytesResponse, send: Send) -> None:
-    headers = [(b"content-type", rejection.content_type), (b"content-length", b"%d" % len(rejection.body))]
-    await send({"type": "websocket.http.response.start", "status": rejection.status, "headers": headers})
-    await send({"type": "websocket.http.response.body", "body": rejection.body})
-
-
-async def _lifespan(receive: Receive, send: Send) -> None:
-    while True:
-        message = await receive()
-        await send({"type": f"{message['type']}.complete"})
-        if message["type"] == "lifespan.shutdown":
-            return

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from shoal.cluster.apimachinery import Machinery
-from shoal.cluster.service_account_tokens import TokenSigner
+from shoal.cluster.token_signer import TokenSigner
 from shoal.kube.errors import ApiError, unauthorized
 from shoal.kube.kinds import POD
 from shoal.kube.objects import Key, uid_of

@@ -7,10 +7,9 @@ write: with the right to create pods it would be the account that started the cl
 
 from __future__ import annotations
 
-from shoal.apiserver import paths
+from shoal.apiserver import request_info
 from shoal.apiserver.auth import User
 from shoal.apiserver.discovery import REVIEW_KINDS
-from shoal.apiserver.paths import RequestInfo
 from shoal.apiserver.request import Request
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import CONFIG_MAP, ENDPOINT_SLICE, ENDPOINTS, POD, SERVICE
@@ -30,18 +29,32 @@ def check(user: User, request: Request) -> None:
     """Raises 403 where the user may not make the request."""
     if user.namespace is None:
         return
-    info = paths.read(request.path)
+    info = request_info.read(request.path)
     if info is None or not info.plural:
         verb = "get" if request.method in ("GET", "HEAD", "OPTIONS") else request.method.lower()
         if not may_use_path(user, verb, request.path):
             raise ApiError(403, "Forbidden", f'forbidden: User "{user.name}" cannot {verb} path "{request.path}"', {})
         return
-    verb = _verb(request, info)
+    if request.method in ("GET", "HEAD", "OPTIONS"):
+        is_watch = info.watched or request.query.get("watch")
+        verb = "get" if info.name else "watch" if is_watch else "list"
+    elif request.method == "DELETE":
+        verb = "delete" if info.name else "deletecollection"
+    else:
+        verb = _VERBS.get(request.method, request.method.lower())
     if (info.group, info.plural) in _REVIEWS and verb == "create":
-        return
+        return  # every user may ask what it may do
     resource = f"{info.plural}/{info.subresource}" if info.subresource else info.plural
     if not may_use_resource(user, verb, info.group, resource, info.namespace or ""):
-        raise _forbidden(user, verb, info, resource)
+        where = f'in the namespace "{info.namespace}"' if info.namespace else "at the cluster scope"
+        plural = f"{info.plural}.{info.group}" if info.group else info.plural
+        target = f'{plural} "{info.name}"' if info.name else plural
+        message = (
+            f'{target} is forbidden: User "{user.name}" cannot {verb} resource "{resource}" in API group '
+            f'"{info.group}" {where}'
+        )
+        details = {"name": info.name, "group": info.group, "kind": info.plural}
+        raise ApiError(403, "Forbidden", message, {key: value for key, value in details.items() if value})
 
 
 def may_use_path(user: User, verb: str, path: str) -> bool:
@@ -55,25 +68,3 @@ def may_use_resource(user: User, verb: str, group: str, resource: str, namespace
     if user.namespace is None:
         return True
     return verb in READ_VERBS and (group, resource) in READABLE and bool(namespace) and namespace == user.namespace
-
-
-def _verb(request: Request, info: RequestInfo) -> str:
-    if request.method in ("GET", "HEAD", "OPTIONS"):
-        if info.name:
-            return "get"
-        return "watch" if info.watched or request.query.get("watch") else "list"
-    if request.method == "DELETE":
-        return "delete" if info.name else "deletecollection"
-    return _VERBS.get(request.method, request.method.lower())
-
-
-def _forbidden(user: User, verb: str, info: RequestInfo, resource: str) -> ApiError:
-    where = f'in the namespace "{info.namespace}"' if info.namespace else "at the cluster scope"
-    attribute = f"{info.plural}.{info.group}" if info.group else info.plural
-    named = f'{attribute} "{info.name}"' if info.name else attribute
-    message = (
-        f'{named} is forbidden: User "{user.name}" cannot {verb} resource "{resource}" in API group "{info.group}" '
-        f"{where}"
-    )
-    details = {"name": info.name, "group": info.group, "kind": info.plural}
-    return ApiError(403, "Forbidden", message, {key: value for key, value in details.items() if value})

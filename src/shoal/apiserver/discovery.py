@@ -56,6 +56,8 @@ def verbs_of(kind: Kind) -> tuple[str, ...]:
 
 
 def version_info() -> Obj:
+    machine = platform.machine()
+    architecture = {"x86_64": "amd64", "aarch64": "arm64"}.get(machine, machine)
     return {
         "major": KUBERNETES_MAJOR,
         "minor": KUBERNETES_MINOR,
@@ -65,12 +67,8 @@ def version_info() -> Obj:
         "buildDate": "1970-01-01T00:00:00Z",
         "goVersion": f"python{'.'.join(map(str, sys.version_info[:3]))}",
         "compiler": platform.python_implementation().lower(),
-        "platform": f"linux/{_architecture()}",
+        "platform": f"linux/{architecture}",
     }
-
-
-def _architecture() -> str:
-    return {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
 
 
 def all_kinds(stored: Iterable[Kind]) -> tuple[Kind, ...]:
@@ -125,19 +123,19 @@ def _resources(kind: Kind) -> list[Obj]:
         entry["shortNames"] = list(kind.short_names)
     if kind.categories:
         entry["categories"] = list(kind.categories)
-    return [entry, *(_subresource(kind, name) for name in _subresources(kind))]
+    entries = [entry]
+    for name in _subresources(kind):
+        verbs, response_kind = _SUBRESOURCES[name]
+        subentry: Obj = {"name": f"{kind.plural}/{name}", "singularName": "", "namespaced": kind.namespaced}
+        if response_kind is not None and response_kind[:2] != (kind.group, kind.version):
+            subentry |= {"group": response_kind[0], "version": response_kind[1]}
+        shown_kind = response_kind[2] if response_kind else kind.kind
+        entries.append({**subentry, "kind": shown_kind, "verbs": list(verbs)})
+    return entries
 
 
 def _subresources(kind: Kind) -> list[str]:
     return [name for name in sorted(kind.subresources) if name in _SUBRESOURCES]
-
-
-def _subresource(kind: Kind, name: str) -> Obj:
-    verbs, response_kind = _SUBRESOURCES[name]
-    entry: Obj = {"name": f"{kind.plural}/{name}", "singularName": "", "namespaced": kind.namespaced}
-    if response_kind is not None and response_kind[:2] != (kind.group, kind.version):
-        entry |= {"group": response_kind[0], "version": response_kind[1]}
-    return {**entry, "kind": response_kind[2] if response_kind else kind.kind, "verbs": list(verbs)}
 
 
 def aggregated(kinds: Iterable[Kind], version: str, *, core: bool) -> Obj:
@@ -145,7 +143,10 @@ def aggregated(kinds: Iterable[Kind], version: str, *, core: bool) -> Obj:
     items = []
     for name, versions in _groups(kinds).items():
         if (name == "") == core:
-            listed = [_aggregated_version(v, members) for v, members in versions.items()]
+            listed = [
+                {"version": v, "resources": [_aggregated_resource(kind) for kind in members], "freshness": "Current"}
+                for v, members in versions.items()
+            ]
             items.append({"metadata": {"name": name} if name else {}, "versions": listed})
     return {
         "kind": "APIGroupDiscoveryList",
@@ -153,10 +154,6 @@ def aggregated(kinds: Iterable[Kind], version: str, *, core: bool) -> Obj:
         "metadata": {},
         "items": items,
     }
-
-
-def _aggregated_version(version: str, members: list[Kind]) -> Obj:
-    return {"version": version, "resources": [_aggregated_resource(kind) for kind in members], "freshness": "Current"}
 
 
 def _aggregated_resource(kind: Kind) -> Obj:
@@ -171,15 +168,15 @@ def _aggregated_resource(kind: Kind) -> Obj:
         entry["shortNames"] = list(kind.short_names)
     if kind.categories:
         entry["categories"] = list(kind.categories)
-    if parts := _subresources(kind):
-        entry["subresources"] = [_aggregated_subresource(kind, name) for name in parts]
+    subresources = []
+    for name in _subresources(kind):
+        verbs, response_kind = _SUBRESOURCES[name]
+        response_kind = response_kind or (kind.group, kind.version, kind.kind)
+        shown_kind = _response_kind(kind, *response_kind)
+        subresources.append({"subresource": name, "responseKind": shown_kind, "verbs": list(verbs)})
+    if subresources:
+        entry["subresources"] = subresources
     return entry
-
-
-def _aggregated_subresource(kind: Kind, name: str) -> Obj:
-    verbs, response_kind = _SUBRESOURCES[name]
-    resource = response_kind or (kind.group, kind.version, kind.kind)
-    return {"subresource": name, "responseKind": _response_kind(kind, *resource), "verbs": list(verbs)}
 
 
 def _response_kind(parent: Kind, group_name: str, version: str, kind: str) -> dict[str, str]:

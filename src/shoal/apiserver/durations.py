@@ -37,10 +37,6 @@ def human_duration(seconds: float) -> str:
         return _two(hours, "h", minutes % 60, "m")
     if hours < 48:
         return f"{hours}h"
-    return _days(hours)
-
-
-def _days(hours: int) -> str:
     days = hours // 24
     if days < 8:
         return _two(days, "d", hours % 24, "h")

@@ -1,7 +1,7 @@
 """What a request does to stored objects: list, get, watch, create, update, patch, delete, deletecollection.
 
-Each verb reads its options, hands the work to the machinery and waits until what was written is kept before
-saying so. The order of refusals (what form, what body, what options) is that of kube-apiserver.
+Each verb reads its options, calls the machinery and waits until a write is durable before it responds. The order of
+checks (form of the response, body, options) is that of kube-apiserver.
 """
 
 from __future__ import annotations
@@ -12,18 +12,15 @@ from typing import Any
 import msgspec
 
 from shoal.apiserver import (
-    json_errors,
     object_responses,
     query,
     request_body,
     responses,
+    watch_stream,
 )
-from shoal.apiserver import (
-    watch as watching,
-)
-from shoal.apiserver.paths import RequestInfo
 from shoal.apiserver.request import Request
 from shoal.apiserver.request_body import DecodedBody
+from shoal.apiserver.request_info import RequestInfo
 from shoal.apiserver.responses import BytesResponse, ListResponse, SharedListResponse, StreamResponse
 from shoal.cluster.apimachinery import Machinery
 from shoal.cluster.client import PatchType
@@ -68,7 +65,7 @@ class ResourceHandlers:
             only = f"metadata.name={info.name}"
             options = replace(options, fields=f"{options.fields},{only}" if options.fields else only)
         watch = self.machinery.watch(kind, info.namespace, options)
-        return await watching.watch_response(watch, kind, form, request.query, self.machinery.clock.now)
+        return await watch_stream.watch_response(watch, kind, form, request.query, self.machinery.clock.now)
 
     async def create(self, request: Request, kind: Kind, info: RequestInfo) -> BytesResponse:
         form = request.form()
@@ -175,40 +172,26 @@ def _patch_type(request: Request, kind: Kind) -> PatchType:
 
 def _decode_patch(data: bytes, patch_type: PatchType) -> DecodedBody:
     if patch_type is PatchType.APPLY:
-        return _decode_apply(data)
+        try:
+            body = request_body.decode_yaml(data)
+        except request_body.MalformedBody as problem:
+            raise bad_request(f"error decoding YAML: {problem}") from None
+        if not isinstance(body.value, dict):
+            raise bad_request("error decoding YAML: the applied configuration must be an object")
+        return body
     try:
         value = msgspec.json.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise _decode_error(patch_type, json_errors.explain(data)) from None
-    if patch_type is PatchType.JSON:
-        return DecodedBody(_operations(value))
-    if not isinstance(value, dict):
-        raise _decode_error(patch_type, f"{_unmarshal(value)} map[string]interface {{}}")
-    return DecodedBody(value)
-
-
-def _decode_error(patch_type: PatchType, problem: str) -> ApiError:
-    return bad_request(problem if patch_type is PatchType.STRATEGIC else f"error decoding patch: {problem}")
-
-
-def _unmarshal(value: Any) -> str:
-    return f"json: cannot unmarshal {request_body.json_type(value)} into Go value of type"
-
-
-def _operations(value: Any) -> Any:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        where = request_body.json_problem(data, error)
+        raise bad_request(f"error decoding patch: invalid JSON: {where}") from None
+    if patch_type is not PatchType.JSON:
+        if not isinstance(value, dict):
+            raise bad_request(f"error decoding patch: must be an object, not {request_body.describe_type(value)}")
+        return DecodedBody(value)
     if not isinstance(value, list):
-        raise _decode_error(PatchType.JSON, f"{_unmarshal(value)} []handlers.jsonPatchOp")
+        found = request_body.describe_type(value)
+        raise bad_request(f"error decoding patch: must be a list of operations, not {found}")
     if len(value) > _MAX_PATCH_OPERATIONS:
-        all_warnings = f"The allowed maximum operations in a JSON patch is {_MAX_PATCH_OPERATIONS}, got {len(value)}"
-        raise ApiError(413, "RequestEntityTooLarge", f"Request entity too large: {all_warnings}")
-    return value
-
-
-def _decode_apply(data: bytes) -> DecodedBody:
-    try:
-        body = request_body.decode_yaml(data)
-    except request_body.MalformedBody as problem:
-        raise bad_request(f"error decoding YAML: {problem}") from None
-    if not isinstance(body.value, dict):
-        raise bad_request("error decoding YAML: the applied configuration must be an object")
-    return body
+        why = f"The allowed maximum operations in a JSON patch is {_MAX_PATCH_OPERATIONS}, got {len(value)}"
+        raise ApiError(413, "RequestEntityTooLarge", f"Request entity too large: {why}")
+    return DecodedBody(value)

@@ -52,7 +52,7 @@ class LimitedHttp(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        transport.set_write_buffer_limits(high=CHUNK_BYTES)
+        transport.set_write_buffer_limits(high=CHUNK_BYTES)  # what a client that does not read keeps in memory
         self._expect_within(HEAD_SECONDS)
 
     def connection_lost(self, problem: Exception | None) -> None:
@@ -181,21 +181,18 @@ class Acceptor:
             except OSError as problem:
                 if problem.errno not in _NO_ROOM:
                     raise
-                self._wait_for_descriptors(problem)
+                # Other components free descriptors without notice, so accepting is retried after a moment.
+                if not self._lacks_descriptors:
+                    log.error("no connection can be accepted for now: %s", problem.strerror)
+                self._lacks_descriptors = True
+                self._pause()
+                self._retry = self._loop.call_later(_RETRY_SECONDS, self._try_again)
                 return
             connection.setblocking(False)
             self._open += 1
             task = self._loop.create_task(self._begin(connection))
             self._opening.add(task)
             task.add_done_callback(self._opening.discard)
-
-    def _wait_for_descriptors(self, problem: OSError) -> None:
-        """Other components free descriptors without notice, so accepting is retried after a moment."""
-        if not self._lacks_descriptors:
-            log.error("no connection can be accepted for now: %s", problem.strerror)
-        self._lacks_descriptors = True
-        self._pause()
-        self._retry = self._loop.call_later(_RETRY_SECONDS, self._try_again)
 
     def _try_again(self) -> None:
         self._retry = None

@@ -8,11 +8,11 @@ never a reason to refuse a list.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from typing import Any
 
-Step = Callable[[Any], Iterator[Any]]
+Step = Callable[[Any], Iterable[Any]]
 
 _TOKEN = re.compile(
     r"""\.\.?(?P<field>(?:[^.\[\]\\]|\\.)+)"""
@@ -52,31 +52,21 @@ def find(obj: Any, path: str) -> list[Any]:
 
 def _step(token: re.Match[str]) -> Step:
     if (index := token["index"]) is not None:
-        return lambda value: _at_index(value, int(index))
+        at = int(index)
+        return lambda value: [value[at]] if isinstance(value, list) and -len(value) <= at < len(value) else []
     if token["all"] is not None or token["field"] == "*":
         return _children
     if token["left"] is not None:
         return _filter(token["left"].rstrip(), token["op"], token["right"])
     name = next(part for part in (token["field"], token["single"], token["double"]) if part is not None)
     key = re.sub(r"\\(.)", r"\1", name)
-    return lambda value: _at_key(value, key)
+    return lambda value: [value[key]] if isinstance(value, dict) and key in value else []
 
 
-def _at_key(value: Any, key: str) -> Iterator[Any]:
-    if isinstance(value, dict) and key in value:
-        yield value[key]
-
-
-def _at_index(value: Any, index: int) -> Iterator[Any]:
-    if isinstance(value, list) and -len(value) <= index < len(value):
-        yield value[index]
-
-
-def _children(value: Any) -> Iterator[Any]:
-    if isinstance(value, list):
-        yield from value
-    elif isinstance(value, dict):
-        yield from value.values()
+def _children(value: Any) -> Iterable[Any]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else []
 
 
 def _filter(left: str, operator: str | None, right: str | None) -> Step:

@@ -44,6 +44,7 @@ def write(path: Path, *, server: str, token: str, context: str = "shoal", ca_pem
         with os.fdopen(handle, "w") as file:
             file.write(text)
             file.flush()
+            # Before the rename: a power cut must not leave an empty kubeconfig in place of the old one.
             os.fsync(file.fileno())
         fresh.replace(path)
     except BaseException:

@@ -1,6 +1,6 @@
 """What form an answer takes: JSON or YAML, the object itself, a Table for people, or its metadata alone.
 
-Clients say so in the Accept header, most wanted first. Headers repeat, so each distinct one is read once.
+Clients send it in the Accept header, preferred forms first. Headers repeat, so each distinct one is read once.
 """
 
 from __future__ import annotations
@@ -64,18 +64,18 @@ def wants_group_list(accept: bytes) -> str:
 
 
 def _clauses(text: str) -> list[_Clause]:
-    found = [_clause(part) for part in text.split(",") if part.strip()]
+    found = []
+    for part in text.split(","):
+        if not part.strip():
+            continue
+        media_type, *rest = (piece.strip() for piece in part.split(";"))
+        parameters = {name.strip(): value.strip() for name, _, value in (piece.partition("=") for piece in rest)}
+        try:
+            quality = float(parameters.get("q", "1"))
+        except ValueError:
+            quality = 0.0
+        found.append(_Clause(media_type.lower(), parameters, quality))
     return sorted(found, key=lambda clause: -clause.quality)  # stable: equal qualities keep their order
-
-
-def _clause(text: str) -> _Clause:
-    media_type, *rest = (piece.strip() for piece in text.split(";"))
-    parameters = {name.strip(): value.strip() for name, _, value in (piece.partition("=") for piece in rest)}
-    try:
-        quality = float(parameters.get("q", "1"))
-    except ValueError:
-        quality = 0.0
-    return _Clause(media_type.lower(), parameters, quality)
 
 
 def _form_of(clause: _Clause) -> ResponseForm | None:

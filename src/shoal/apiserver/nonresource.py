@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from shoal.apiserver import discovery, negotiation, paths, responses
+from shoal.apiserver import discovery, negotiation, request_info, responses
 from shoal.apiserver.openapi import Documents
 from shoal.apiserver.request import Request
 from shoal.apiserver.responses import TEXT, BytesResponse
@@ -40,25 +40,28 @@ class NonResourcePaths:
     def _respond(self, request: Request) -> BytesResponse | None:
         path = request.path.rstrip("/") or "/"
         if path.startswith(_HEALTH):
-            return _health(path)
+            name, _, check = path.removeprefix("/").partition("/")
+            if f"/{name}" not in _HEALTH or check not in ("", "ping", "etcd", "log"):
+                return None
+            # A server that answers is alive, and ready: the store is open before the socket is.
+            return BytesResponse(b"ok", content_type=TEXT)
         if path == "/version":
             return responses.object_bytes_response(discovery.version_info())
         if path == _METRICS and self._metrics is not None:
             body, content_type = self._metrics()
             return BytesResponse(body, content_type=content_type.encode())
         if path == "/":
-            return responses.object_bytes_response({"paths": self._all_paths()})
+            kinds = discovery.all_kinds(self._machinery.kinds())
+            groups = sorted({f"/apis/{kind.group}/{kind.version}" for kind in kinds if kind.group})
+            metrics = [_METRICS] if self._metrics is not None else []
+            openapi = ["/openapi/v2", "/openapi/v3"]
+            all_paths = ["/api", "/api/v1", "/apis", *groups, *_HEALTH, *metrics, *openapi, "/version"]
+            return responses.object_bytes_response({"paths": all_paths})
         if path.startswith("/api"):
             return self._discovery(request, path)
         if path.startswith("/openapi/"):
             return self._openapi(request, path)
         return None
-
-    def _all_paths(self) -> list[str]:
-        kinds = discovery.all_kinds(self._machinery.kinds())
-        groups = sorted({f"/apis/{kind.group}/{kind.version}" for kind in kinds if kind.group})
-        more = [_METRICS] if self._metrics is not None else []
-        return ["/api", "/api/v1", "/apis", *groups, *_HEALTH, *more, "/openapi/v2", "/openapi/v3", "/version"]
 
     def _discovery(self, request: Request, path: str) -> BytesResponse | None:
         kinds = discovery.all_kinds(self._machinery.kinds())
@@ -73,7 +76,7 @@ class NonResourcePaths:
             return discovery.with_etag(
                 discovery.core_versions(host) if path == "/api" else discovery.group_list(kinds), known
             )
-        info = paths.read(path)
+        info = request_info.read(path)
         steps = path.split("/")
         if info is not None:
             found = discovery.resource_list(kinds, info.group, info.version)
@@ -88,15 +91,7 @@ class NonResourcePaths:
             return discovery.with_etag(self._documents.swagger(), request.headers.get(b"if-none-match", b""))
         if path == "/openapi/v3":
             return self._documents.index()
-        info = paths.read(path.removeprefix("/openapi/v3"))
+        info = request_info.read(path.removeprefix("/openapi/v3"))
         if info is None or info.plural:
             return None
         return self._documents.document(info.group, info.version)
-
-
-def _health(path: str) -> BytesResponse | None:
-    """`ok`: a server that answers is alive, and ready, since the store is open before the socket is."""
-    name, _, check = path.removeprefix("/").partition("/")
-    if f"/{name}" not in _HEALTH or check not in ("", "ping", "etcd", "log"):
-        return None
-    return BytesResponse(b"ok", content_type=TEXT)

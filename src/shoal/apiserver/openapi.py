@@ -51,13 +51,13 @@ class Documents:
     def _document(self, group: str, version: str) -> _Cached:
         members = tuple(kind for kind in self._kinds() if (kind.group, kind.version) == (group, version))
         made = self._made.get((group, version))
-        if made is None or not _same(made.kinds, members):
+        # Kinds compare by name; a definition that was edited brings a new schema under the same name.
+        if (
+            made is None
+            or made.kinds != members
+            or any(old.openapi is not new.openapi for old, new in zip(made.kinds, members, strict=True))
+        ):
             body = responses.encode(openapi.document(members, group, version))
             made = _Cached(members, body, hashlib.sha256(body).hexdigest().upper())
             self._made[group, version] = made
         return made
-
-
-def _same(before: tuple[Kind, ...], now: tuple[Kind, ...]) -> bool:
-    """Kinds compare by name; a definition that was edited brings a new schema under the same name."""
-    return before == now and all(old.openapi is new.openapi for old, new in zip(before, now, strict=True))

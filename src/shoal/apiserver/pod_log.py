@@ -20,11 +20,7 @@ async def logs(cluster: EmbeddedCluster, key: Key, params: Query) -> StreamRespo
     if not (pod.get("spec") or {}).get("nodeName"):
         return responses.BytesResponse(b"", content_type=TEXT)  # nothing has run yet, so nothing was written
     chunks = aiter(cluster.node_services_of(pod).logs(pod, options))
-    return StreamResponse(chunks, getattr(chunks, "aclose", _nothing), TEXT, can_fail_at_start=True)
-
-
-def _nothing() -> None:
-    return None
+    return StreamResponse(chunks, getattr(chunks, "aclose", lambda: None), TEXT, can_fail_at_start=True)
 
 
 def container_of(pod: Obj, params: str) -> str:

@@ -1,14 +1,13 @@
 """Query parameters and option bodies, read into the records the machinery takes.
 
-Invalid numbers give 400 with the message of the parser Kubernetes uses; values outside a list of choices give 422
-about the options object, naming the field. Unknown parameters are ignored, as the API promises.
+Invalid numbers give 400; values outside a list of choices give 422 about the options object. Both name the field.
+Unknown parameters are ignored, as the API promises.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any, NoReturn
+from typing import NoReturn
 from urllib.parse import parse_qsl
 
 from shoal.cluster.client import DeleteOptions, DeletionPropagation, LogOptions, PatchType, Preconditions
@@ -52,9 +51,9 @@ def number(query: Query, name: str) -> int | None:
             raise ValueError
         value = int(raw_value)
     except ValueError:
-        raise bad_request(f'strconv.ParseInt: parsing "{raw_value}": invalid syntax') from None
+        raise bad_request(f'{name}: Invalid value: "{raw_value}": must be an integer') from None
     if not -_INT64 <= value < _INT64:
-        raise bad_request(f'strconv.ParseInt: parsing "{raw_value}": value out of range')
+        raise bad_request(f'{name}: Invalid value: "{raw_value}": must be an integer of 64 bits')
     return value
 
 
@@ -64,7 +63,15 @@ def write_options(query: Query, user_agent: bytes, verb: str, patch_type: PatchT
         return _plain_options(user_agent)
     manager = text(query, "fieldManager")
     validation = text(query, "fieldValidation")
-    causes = [*_dry_run_causes(query.get("dryRun", [])), *_manager_causes(manager)]
+    causes = _dry_run_causes(query.get("dryRun", []))
+    if len(manager.encode()) > _MANAGER_LIMIT:
+        too_long = f"Too long: may not be more than {_MANAGER_LIMIT} bytes"
+        causes.append(Cause("FieldValueTooLong", too_long, "fieldManager"))
+    for position, char in enumerate(manager):
+        if not char.isprintable():
+            quoted = manager.encode("unicode_escape").decode().replace('"', '\\"')
+            reason = f"invalid character U+{ord(char):04X} (at position {position})"
+            causes.append(Cause("FieldValueInvalid", f'Invalid value: "{quoted}": {reason}', "fieldManager"))
     if validation and validation not in _FIELD_VALIDATION:
         causes.append(_unsupported("fieldValidation", f'"{validation}"', ("", *_FIELD_VALIDATION)))
     if patch_type is PatchType.APPLY and not manager:
@@ -97,23 +104,6 @@ def _dry_run_causes(raw_value: list[str]) -> list[Cause]:
         return []
     display = "[" + ",".join(f'"{value}"' for value in raw_value) + "]"
     return [_unsupported("dryRun", display, ("All",))]
-
-
-def _manager_causes(manager: str) -> list[Cause]:
-    causes = []
-    if len(manager.encode()) > _MANAGER_LIMIT:
-        causes.append(
-            Cause("FieldValueTooLong", f"Too long: may not be more than {_MANAGER_LIMIT} bytes", "fieldManager")
-        )
-    for position, char in enumerate(manager):
-        if not char.isprintable():
-            reason = f"invalid character U+{ord(char):04X} (at position {position})"
-            causes.append(Cause("FieldValueInvalid", f"Invalid value: {_quoted(manager)}: {reason}", "fieldManager"))
-    return causes
-
-
-def _quoted(value: str) -> str:
-    return '"' + value.encode("unicode_escape").decode().replace('"', '\\"') + '"'
 
 
 def _unsupported(field: str, display: str, supported: tuple[str, ...]) -> Cause:
@@ -163,10 +153,20 @@ def _forbidden(field: str, reason: str) -> Cause:
 
 def delete_options(query: Query, body: Obj | None) -> DeleteOptions:
     """From the body where there is one, else from the query, never from both."""
-    raw_value = body if body is not None else _delete_body(query)
-    _check_types(raw_value)
-    policy, orphan = raw_value.get("propagationPolicy"), raw_value.get("orphanDependents")
-    dry_run = raw_value.get("dryRun") or []
+    options: Obj = {}
+    if body is not None:
+        options = body
+    else:
+        if "gracePeriodSeconds" in query:
+            options["gracePeriodSeconds"] = number(query, "gracePeriodSeconds")
+        if "propagationPolicy" in query:
+            options["propagationPolicy"] = text(query, "propagationPolicy")
+        if "orphanDependents" in query:
+            options["orphanDependents"] = flag(query, "orphanDependents")
+        if "dryRun" in query:
+            options["dryRun"] = query["dryRun"]
+    policy, orphan = options.get("propagationPolicy"), options.get("orphanDependents")
+    dry_run = options.get("dryRun") or []
     causes = []
     if policy is not None and orphan is not None:
         reason = "orphanDependents and deletionPropagation cannot be both set"
@@ -178,70 +178,27 @@ def delete_options(query: Query, body: Obj | None) -> DeleteOptions:
     causes += _dry_run_causes(dry_run)
     if causes:
         _raise_invalid("DeleteOptions", causes)
-    preconditions = raw_value.get("preconditions") or {}
+    preconditions = options.get("preconditions") or {}
+    propagation = DeletionPropagation(policy) if policy is not None else None
+    if policy is None and orphan is not None:
+        propagation = DeletionPropagation.ORPHAN if orphan else DeletionPropagation.BACKGROUND
     return DeleteOptions(
-        grace_seconds=raw_value.get("gracePeriodSeconds"),
-        propagation=_propagation(policy, orphan),
+        grace_seconds=options.get("gracePeriodSeconds"),
+        propagation=propagation,
         preconditions=Preconditions(preconditions.get("uid"), preconditions.get("resourceVersion")),
         dry_run=any(dry_run),
     )
 
 
-def _delete_body(query: Query) -> Obj:
-    if not query:
-        return {}
-    body: Obj = {}
-    if "gracePeriodSeconds" in query:
-        body["gracePeriodSeconds"] = number(query, "gracePeriodSeconds")
-    if "propagationPolicy" in query:
-        body["propagationPolicy"] = text(query, "propagationPolicy")
-    if "orphanDependents" in query:
-        body["orphanDependents"] = flag(query, "orphanDependents")
-    if "dryRun" in query:
-        body["dryRun"] = query["dryRun"]
-    return body
-
-
-# Where a wrong type in a DeleteOptions body would surface later as something worse.
-_DELETE_TYPES: Mapping[str, tuple[type | tuple[type, ...], str]] = {
-    "gracePeriodSeconds": (int, "int64"),
-    "propagationPolicy": (str, "v1.DeletionPropagation"),
-    "orphanDependents": (bool, "bool"),
-    "dryRun": (list, "[]string"),
-    "preconditions": (dict, "v1.Preconditions"),
-}
-
-
-def _check_types(raw_value: Obj) -> None:
-    for name, (expected, go_type) in _DELETE_TYPES.items():
-        value = raw_value.get(name)
-        wrong = value is not None and (not isinstance(value, expected) or (expected is int and isinstance(value, bool)))
-        if wrong:
-            where = f"Go struct field DeleteOptions.{name} of type {go_type}"
-            raise bad_request(f"json: cannot unmarshal {_json_type_name(value)} into {where}")
-    for item in [*(raw_value.get("dryRun") or []), *((raw_value.get("preconditions") or {}).values())]:
-        if not isinstance(item, str):
-            raise bad_request(f"json: cannot unmarshal {_json_type_name(item)} into Go value of type string")
-
-
-def _json_type_name(value: Any) -> str:
-    for kind, type_name in ((bool, "bool"), (str, "string"), (list, "array"), (dict, "object")):
-        if isinstance(value, kind):
-            return type_name
-    return "number"
-
-
-def _propagation(policy: str | None, orphan: bool | None) -> DeletionPropagation | None:
-    if policy is not None:
-        return DeletionPropagation(policy)
-    if orphan is None:
-        return None
-    return DeletionPropagation.ORPHAN if orphan else DeletionPropagation.BACKGROUND
-
-
 def log_options(query: Query, container: str, pod: str) -> LogOptions:
     tail, limit, since = number(query, "tailLines"), number(query, "limitBytes"), number(query, "sinceSeconds")
-    since_time = _moment(text(query, "sinceTime"))
+    since_time = text(query, "sinceTime") or None
+    if since_time is not None:
+        try:
+            since_time = times.rfc3339_micro(times.parse(since_time))
+        except ValueError:
+            example = "must be a time such as 2026-01-31T08:00:00Z"
+            raise bad_request(f'sinceTime: Invalid value: "{since_time}": {example}') from None
     causes = []
     if tail is not None and tail < 0:
         causes.append(_bad_number("tailLines", tail, "must be greater than or equal to 0"))
@@ -263,15 +220,6 @@ def log_options(query: Query, container: str, pod: str) -> LogOptions:
         timestamps=flag(query, "timestamps"),
         limit_bytes=limit,
     )
-
-
-def _moment(raw_value: str) -> str | None:
-    if not raw_value:
-        return None
-    try:
-        return times.rfc3339_micro(times.parse(raw_value))
-    except ValueError:
-        raise bad_request(f'parsing time "{raw_value}" as "2006-01-02T15:04:05Z07:00": cannot parse it') from None
 
 
 def _bad_number(field: str, value: int, reason: str) -> Cause:

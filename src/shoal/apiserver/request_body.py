@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from shoal.apiserver import json_errors, protobuf
+from shoal.apiserver import protobuf
 from shoal.apiserver.responses import Receive, encode
 from shoal.kube import yaml_codec
 from shoal.kube.errors import ApiError, bad_request, too_large, unsupported_media_type
@@ -23,6 +23,7 @@ from shoal.kube.objects import Obj
 
 LIMIT_BYTES = 3 * 1024 * 1024
 _MAX_DEPTH = 128
+_TOO_DEEP = f"nested deeper than {_MAX_DEPTH} levels"
 _MAX_DUPLICATES = 100  # of which paths are kept
 _MAX_SHOWN = 100  # characters of a key in a message
 
@@ -35,14 +36,14 @@ _decode = msgspec.json.Decoder().decode
 
 
 class DecodedBody(NamedTuple):
-    """A decoded value and the dotted paths of keys that stood twice (the last one won)."""
+    """A decoded value and the dotted paths of duplicate keys, of which the last counts."""
 
     value: Any
     duplicates: tuple[str, ...] = ()
 
 
 class MalformedBody(Exception):
-    """The bytes are not what their content type states; the message is the decoder's."""
+    """The bytes are not what their content type states; the message has the position and the problem."""
 
 
 async def read(receive: Receive) -> bytes:
@@ -69,80 +70,114 @@ def content_type(header: bytes) -> str:
 def decode_object(data: bytes, header: bytes, kind: Kind) -> DecodedBody:
     """A whole object of a kind, as create and update send it."""
     media_type = content_type(header) or JSON_TYPE
-    reader = _READERS.get(media_type)
-    if reader is None or (kind.custom and media_type == PROTOBUF_TYPE):
+    if media_type not in _READERS or (kind.custom and media_type == PROTOBUF_TYPE):
         accepted = ACCEPTED[:2] if kind.custom else ACCEPTED
         raise unsupported_media_type(
             f"the body of the request was in an unknown format - accepted media types include: {', '.join(accepted)}"
         )
+    format_name, reader = _READERS[media_type]
     try:
         body = reader(data)
     except MalformedBody as problem:
-        message = f"the object provided is unrecognized (must be of type {kind.kind}): {problem} ({_summary(data)})"
-        raise bad_request(message) from None
+        raise _unrecognized(kind, f"invalid {format_name}: {problem}") from None
     if body.value is None:
         return DecodedBody({})
     if not isinstance(body.value, dict):
-        struct = (
-            'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
-        )
-        wrong = f"json: cannot unmarshal {json_type(body.value)} into Go value of type {struct}"
-        raise bad_request(
-            f"the object provided is unrecognized (must be of type {kind.kind}): "
-            f"couldn't get version/kind; json parse error: {wrong} ({_summary(data)})"
-        )
-    _check_type_meta(body.value, data, kind)
+        raise _unrecognized(kind, f"must be an object, not {describe_type(body.value)}")
+    for name, declared in (("kind", "Kind"), ("apiVersion", "apiVersion")):
+        found = body.value.get(name)
+        if found is not None and not isinstance(found, str):
+            raise _unrecognized(kind, f"{name}: must be a string, not {describe_type(found)}")
+        if not found and kind.custom:  # a built-in kind is known from the path
+            raise _unrecognized(kind, f"Object '{declared}' is missing in '{data.decode('utf-8', 'replace')}'")
     return body
 
 
-def _check_type_meta(value: Obj, data: bytes, kind: Kind) -> None:
-    """Kind and version are texts; an object of a custom kind must say them."""
-    for name, declared in (("kind", "Kind"), ("apiVersion", "apiVersion")):
-        found = value.get(name)
-        if found is not None and not isinstance(found, str):
-            wrong = f"json: cannot unmarshal {json_type(found)} into Go struct field .{name} of type string"
-            problem = f"couldn't get version/kind; json parse error: {wrong}"
-        elif not found and kind.custom:
-            problem = f"Object '{declared}' is missing in '{data.decode('utf-8', 'replace')}'"
-        else:
-            continue
-        problem_text = (
-            f"the object provided is unrecognized (must be of type {kind.kind}): {problem} ({_summary(data)})"
-        )
-        raise bad_request(problem_text)
+def _unrecognized(kind: Kind, why: str) -> ApiError:
+    return bad_request(f"the object provided is unrecognized (must be of type {kind.kind}): {why}")
 
 
 def decode_options(data: bytes, header: bytes) -> Obj:
     """DeleteOptions and the like: small, and refused as a plain bad request."""
     media_type = content_type(header) or JSON_TYPE
-    reader = _READERS.get(media_type)
-    if reader is None:
+    if media_type not in _READERS:
         raise unsupported_media_type(
             f"the body of the request was in an unknown format - accepted media types include: {', '.join(ACCEPTED)}"
         )
+    format_name, reader = _READERS[media_type]
     try:
         value = reader(data).value
     except MalformedBody as problem:
-        raise bad_request(str(problem)) from None
+        raise bad_request(f"invalid {format_name}: {problem}") from None
     if not isinstance(value, dict):
-        raise bad_request("decoded object cannot be converted to DeleteOptions")
+        raise bad_request(f"DeleteOptions must be an object, not {describe_type(value)}")
     if value.get("kind") not in (None, "", "DeleteOptions"):
         raise bad_request(f'no kind "{value["kind"]}" is registered for version "{value.get("apiVersion") or ""}"')
+    for name, expected in _DELETE_OPTIONS_TYPES.items():
+        found = value.get(name)
+        is_bool_for_int = expected is int and isinstance(found, bool)
+        if found is not None and (is_bool_for_int or not isinstance(found, expected)):
+            raise _wrong_type(f"DeleteOptions.{name}", expected, found)
+    for position, item in enumerate(value.get("dryRun") or ()):
+        if not isinstance(item, str):
+            raise _wrong_type(f"DeleteOptions.dryRun[{position}]", str, item)
+    for name, item in (value.get("preconditions") or {}).items():
+        if not isinstance(item, str):
+            raise _wrong_type(f"DeleteOptions.preconditions.{name}", str, item)
     return value
+
+
+_DELETE_OPTIONS_TYPES: dict[str, type] = {
+    "gracePeriodSeconds": int,
+    "propagationPolicy": str,
+    "orphanDependents": bool,
+    "dryRun": list,
+    "preconditions": dict,
+}
+_TYPE_NAMES = {
+    dict: "an object", list: "a list", str: "a string", bool: "a boolean", int: "an integer", float: "a number",
+    type(None): "null",
+}  # fmt: skip
+
+
+def describe_type(value: Any) -> str:
+    return _TYPE_NAMES[type(value)]
+
+
+def _wrong_type(path: str, expected: type, found: Any) -> ApiError:
+    return bad_request(f"{path}: must be {_TYPE_NAMES[expected]}, not {describe_type(found)}")
 
 
 def decode_json(data: bytes) -> DecodedBody:
     try:
         value = _decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        problem = json_errors.explain(data)
-        raise MalformedBody(f"couldn't get version/kind; json parse error: {problem}") from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise MalformedBody(json_problem(data, error)) from None
     _check_depth(value, data)
-    # Re-encoding gives back compact JSON byte for byte unless something in it stood twice (or was merely written
+    # Re-encoding returns compact JSON byte for byte unless it has a duplicate key (or was merely written
     # differently): only then is it worth looking closer.
     if encode(value) == data.strip():
         return DecodedBody(value)
     return DecodedBody(value, _json_duplicates(data))
+
+
+def json_problem(data: bytes, error: Exception) -> str:
+    """Where and why a document does not decode. The fast decoder does not report that, the standard library does."""
+    try:
+        json.loads(data.decode())
+    except json.JSONDecodeError as problem:
+        what = problem.msg[:1].lower() + problem.msg[1:]
+        if problem.msg.startswith("Expecting"):
+            rest = problem.doc[problem.pos :].lstrip()
+            what += f", found {rest[0]!r}" if rest else ", found the end of the document"
+        return f"line {problem.lineno} column {problem.colno}: {what}"
+    except UnicodeDecodeError as problem:
+        return f"byte {problem.start} is not UTF-8"
+    except RecursionError:
+        return _TOO_DEEP
+    except ValueError:  # a number of thousands of digits
+        pass
+    return str(error)
 
 
 def decode_yaml(data: bytes) -> DecodedBody:
@@ -155,7 +190,7 @@ def decode_yaml(data: bytes) -> DecodedBody:
     try:
         return DecodedBody(*yaml_codec.decode(data))
     except yaml_codec.YamlDecodeError as problem:
-        raise MalformedBody(f"error converting YAML to JSON: yaml: {problem}") from None
+        raise MalformedBody(str(problem)) from None
 
 
 def _check_depth(value: Any, data: bytes) -> None:
@@ -166,14 +201,13 @@ def _check_depth(value: Any, data: bytes) -> None:
     while level:
         depth += 1
         if depth > _MAX_DEPTH:
-            raise MalformedBody("couldn't get version/kind; json parse error: exceeded max depth")
-        level = [child for node in level for child in _children(node)]
-
-
-def _children(node: Any) -> list[Any]:
-    if isinstance(node, dict):
-        return list(node.values())
-    return node if isinstance(node, list) else []
+            raise MalformedBody(_TOO_DEEP)
+        nodes, level = level, []
+        for node in nodes:
+            if isinstance(node, dict):
+                level += node.values()
+            elif isinstance(node, list):
+                level += node
 
 
 def _decode_protobuf(data: bytes) -> DecodedBody:
@@ -183,39 +217,21 @@ def _decode_protobuf(data: bytes) -> DecodedBody:
         raise MalformedBody(str(problem)) from None
 
 
-_READERS: dict[str, Callable[[bytes], DecodedBody]] = {
-    JSON_TYPE: decode_json,
-    YAML_TYPE: decode_yaml,
-    PROTOBUF_TYPE: _decode_protobuf,
+_READERS: dict[str, tuple[str, Callable[[bytes], DecodedBody]]] = {
+    JSON_TYPE: ("JSON", decode_json),
+    YAML_TYPE: ("YAML", decode_yaml),
+    PROTOBUF_TYPE: ("protobuf", _decode_protobuf),
 }
 
 
-def json_type(value: Any) -> str:
-    if isinstance(value, list):
-        return "array"
-    if isinstance(value, str):
-        return "string"
-    if isinstance(value, dict):
-        return "object"
-    return "bool" if isinstance(value, bool) else "number"
-
-
-def _summary(data: bytes, length: int = 30) -> str:
-    """The beginning of a body, as the message shows it: text where it could be JSON, else hexadecimal."""
-    if not data:
-        return "<empty>"
-    start, rest = data[:length], " ..." if len(data) > length else ""
-    return (start.decode("utf-8", "replace") if data.startswith(b"{") else start.hex()) + rest
-
-
 class _DuplicateKeyObject(dict[str, Any]):
-    """An object in which keys stand twice."""
+    """An object with duplicate keys."""
 
     duplicate_keys: list[str]
 
 
 def _json_duplicates(data: bytes) -> tuple[str, ...]:
-    """Paths of the first keys that stand twice: noted in the objects themselves, and found from the root."""
+    """Paths of the first duplicate keys: noted in the objects themselves, and found from the root."""
 
     def pairs(found: list[tuple[str, Any]]) -> dict[str, Any]:
         result = dict(found)
@@ -236,19 +252,16 @@ def _json_duplicates(data: bytes) -> tuple[str, ...]:
 def _duplicates_below(value: Any, steps: tuple[Any, ...]) -> Iterator[str]:
     """`steps` is the last step and the steps before it: paths are written only where something is found."""
     if isinstance(value, _DuplicateKeyObject):
-        yield from (_path((key, steps)) for key in value.duplicate_keys)
+        for key in value.duplicate_keys:
+            path, rest = f".{key[:_MAX_SHOWN]}", steps
+            while rest:
+                step, rest = rest
+                path = (f"[{step}]" if isinstance(step, int) else f".{step[:_MAX_SHOWN]}") + path
+            yield path.removeprefix(".")
     children = value.items() if isinstance(value, dict) else enumerate(value)
     for step, child in children:
         if isinstance(child, dict | list):
             yield from _duplicates_below(child, (step, steps))
-
-
-def _path(steps: tuple[Any, ...]) -> str:
-    path = ""
-    while steps:
-        step, steps = steps
-        path = (f"[{step}]" if isinstance(step, int) else f".{step[:_MAX_SHOWN]}") + path
-    return path.removeprefix(".")
 
 
 def reject_duplicates(duplicates: tuple[str, ...], kind: Kind) -> None:

@@ -98,7 +98,7 @@ class StreamResponse:
 
 
 def chunks_of(parts: Iterable[bytes | memoryview]) -> Iterator[bytes]:
-    """The same bytes in pieces of at most PIECE_BYTES; small chunks are joined, large ones are cut."""
+    """The same bytes in pieces of at most CHUNK_BYTES; small chunks are joined, large ones are cut."""
     small: list[bytes | memoryview] = []
     size = 0
     for part in parts:
@@ -148,7 +148,11 @@ def error_response(error: ApiError) -> BytesResponse:
 
 def warning_headers(warnings: tuple[str, ...]) -> tuple[tuple[bytes, bytes], ...]:
     """One `Warning: 299 - "..."` header each, as kubectl prints them; bounded, because clients limit headers."""
-    return tuple((b"warning", b'299 - "%b"' % _quoted(text)) for text in _bounded(warnings))
+    headers = []
+    for text in _bounded(warnings):
+        clean = "".join(c if c.isprintable() else " " for c in text).replace("\\", "\\\\").replace('"', '\\"')
+        headers.append((b"warning", b'299 - "%b"' % clean.encode()))
+    return tuple(headers)
 
 
 def _bounded(warnings: tuple[str, ...]) -> list[str]:
@@ -162,11 +166,6 @@ def _bounded(warnings: tuple[str, ...]) -> list[str]:
         left -= len(cut[kept_count])
         kept_count += 1
     return [*cut[:kept_count], f"{len(cut) - kept_count} more warnings are not shown"] if kept_count < len(cut) else cut
-
-
-def _quoted(text: str) -> bytes:
-    clean = "".join(c if c.isprintable() else " " for c in text)
-    return clean.replace("\\", "\\\\").replace('"', '\\"').encode()
 
 
 def with_indent(response: BytesResponse) -> BytesResponse:
@@ -211,9 +210,11 @@ async def write(
     response: BytesResponse, send: Send, request_headers: Mapping[bytes, bytes], *, without_body: bool = False
 ) -> None:
     headers: Headers = [(b"date", _date()), (b"content-type", response.content_type), *response.headers]
+    # JSON ends with a line break, as the encoder of kube-apiserver writes it.
     body = response.body + b"\n" if response.content_type == JSON and response.body[-1:] == b"}" else response.body
     if len(body) >= _GZIP_FROM_BYTES and b"gzip" in request_headers.get(b"accept-encoding", b""):
-        body = await _compressed(body)
+        is_long = len(body) >= _THREAD_FROM_BYTES
+        body = await asyncio.to_thread(gzip.compress, body, 1) if is_long else gzip.compress(body, 1)
         headers += [(b"content-encoding", b"gzip"), (b"vary", b"Accept-Encoding")]
     headers.append((b"content-length", b"%d" % len(body)))
     await send({"type": "http.response.start", "status": response.status, "headers": headers})
@@ -264,17 +265,11 @@ async def _send_pieces(bodies: Iterator[bytes], send: Send) -> None:
 
 
 def _compressed_pieces(bodies: Iterator[bytes]) -> Iterator[bytes]:
-    packer = zlib.compressobj(1, wbits=31)
+    packer = zlib.compressobj(1, wbits=31)  # level 1, as kube-apiserver; 31 bits: with the header of gzip
     for body in bodies:
         if packed := packer.compress(body):
             yield packed
     yield packer.flush()
-
-
-async def _compressed(body: bytes) -> bytes:
-    if len(body) < _THREAD_FROM_BYTES:
-        return gzip.compress(body, 1)
-    return await asyncio.to_thread(gzip.compress, body, 1)
 
 
 async def write_stream(stream: StreamResponse, receive: Receive, send: Send) -> None:

@@ -101,24 +101,20 @@ class Server:
 
         config.ws_protocol_class = _with_end_callback(config.ws_protocol_class, ended)
         try:
-            listeners = await self._listen(loop)
+            # asyncio resolves and binds; connections are accepted by `Acceptor`, which limits them.
+            bound = await loop.create_server(
+                asyncio.Protocol, self._host, self._port, reuse_address=True, start_serving=False
+            )
+            listeners = [each.dup() for each in bound.sockets]
+            bound.close()
+            for listener in listeners:
+                listener.setblocking(False)
+                listener.listen(_BACKLOG)
         except OSError as problem:
             raise ServerListenError(_listen_error(self._host, self._port, problem)) from problem
         self._port = listeners[0].getsockname()[1]
         self._acceptor = Acceptor(listeners, connection, tls=self._ssl, limit=self._max_connections)
         self._acceptor.resume()
-
-    async def _listen(self, loop: asyncio.AbstractEventLoop) -> list[socket.socket]:
-        """asyncio resolves and binds; connections are accepted by us, who limit them."""
-        bound = await loop.create_server(
-            asyncio.Protocol, self._host, self._port, reuse_address=True, start_serving=False
-        )
-        listeners = [each.dup() for each in bound.sockets]
-        bound.close()
-        for listener in listeners:
-            listener.setblocking(False)
-            listener.listen(_BACKLOG)
-        return listeners
 
     async def stop(self) -> None:
         """Take no more requests, end streams, let what is being answered finish, then close."""
@@ -127,7 +123,7 @@ class Server:
         self._acceptor.close()
         self._app.end_streams()
         for protocol in list(self._state.connections):
-            protocol.shutdown()
+            protocol.shutdown()  # closes idle connections now, and the others after their response
         if self._state.tasks:
             await asyncio.wait(self._state.tasks, timeout=_DRAIN_SECONDS)
         for protocol in list(self._state.connections):

@@ -35,11 +35,11 @@ class Certificate:
         return self.certificate.read_bytes()
 
     def context(self) -> ssl.SSLContext:
-        """For a server; ServingRefused where the two cannot be used together."""
+        """For a server; ServerListenError where the two cannot be used together."""
         return tls_context(self.certificate, self.key)
 
     def names(self) -> tuple[str, ...]:
-        """The names and addresses it is for. ServingRefused if it has none: every client would reject it."""
+        """The names and addresses it is for. ServerListenError if it has none: every client would reject it."""
         from cryptography import x509
 
         try:
@@ -94,6 +94,12 @@ def generate(
     from cryptography.hazmat.primitives.asymmetric import ec
     from cryptography.x509.oid import NameOID
 
+    alternatives: list[x509.GeneralName] = []
+    for host in names:
+        try:
+            alternatives.append(x509.IPAddress(ipaddress.ip_address(host)))
+        except ValueError:
+            alternatives.append(x509.DNSName(host))
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, subject)])
     certificate = (
@@ -102,9 +108,9 @@ def generate(
         .issuer_name(name)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - timedelta(hours=1))
+        .not_valid_before(now - timedelta(hours=1))  # clocks of other machines may be behind
         .not_valid_after(now + lifetime)
-        .add_extension(x509.SubjectAlternativeName([_alternative(name) for name in names]), critical=False)
+        .add_extension(x509.SubjectAlternativeName(alternatives), critical=False)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .sign(key, hashes.SHA256())
     )
@@ -112,15 +118,6 @@ def generate(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
     return private, certificate.public_bytes(serialization.Encoding.PEM)
-
-
-def _alternative(name: str) -> x509.GeneralName:
-    from cryptography import x509
-
-    try:
-        return x509.IPAddress(ipaddress.ip_address(name))
-    except ValueError:
-        return x509.DNSName(name)
 
 
 def _write(path: Path, content: bytes) -> None:

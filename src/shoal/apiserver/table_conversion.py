@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 
 from shoal.apiserver import printers, query
 from shoal.apiserver.negotiation import ResponseForm
 from shoal.apiserver.query import Query
 from shoal.kube.errors import bad_request
-from shoal.kube.kinds import Column, Kind
+from shoal.kube.kinds import Kind
 from shoal.kube.objects import Obj
 
 _INCLUDE = ("", "Metadata", "Object", "None")
@@ -46,7 +45,17 @@ def table(
 
 def table_head(kind: Kind, form: ResponseForm, meta: Obj, *, headers: bool = True) -> Obj:
     """A Table without its rows."""
-    definitions = [_definition(column) for column in printers.printer_of(kind).columns] if headers else []
+    columns = printers.printer_of(kind).columns if headers else ()
+    definitions = [
+        {
+            "name": column.name,
+            "type": column.type,
+            "format": column.format,
+            "description": column.description,
+            "priority": column.priority,
+        }
+        for column in columns
+    ]
     return {
         "kind": "Table",
         "apiVersion": f"meta.k8s.io/{form.version}",
@@ -65,16 +74,6 @@ def row(kind: Kind, obj: Obj, *, form: ResponseForm, include: str, now: datetime
     elif include == "Object":
         made["object"] = obj
     return made
-
-
-def _definition(column: Column) -> dict[str, Any]:
-    return {
-        "name": column.name,
-        "type": column.type,
-        "format": column.format,
-        "description": column.description,
-        "priority": column.priority,
-    }
 
 
 def metadata_only(obj: Obj, form: ResponseForm) -> Obj:

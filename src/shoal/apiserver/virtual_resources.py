@@ -14,8 +14,8 @@ from shoal.apiserver import (
 )
 from shoal.apiserver.auth import User
 from shoal.apiserver.handlers import key_of
-from shoal.apiserver.paths import RequestInfo
 from shoal.apiserver.request import Request
+from shoal.apiserver.request_info import RequestInfo
 from shoal.apiserver.responses import BytesResponse
 from shoal.cluster import object_validation
 from shoal.cluster.embedded import EmbeddedCluster
@@ -40,17 +40,13 @@ class VirtualResources:
         if kind is None or info.subresource or (info.namespace is not None and not kind.namespaced):
             raise no_such_path()
         if kind in discovery.REVIEW_KINDS:
-            return await self._review(request, kind, info, user)
+            if request.method != "POST" or info.name:
+                raise method_not_allowed()
+            review = await _decode_body(request, kind)
+            return responses.object_bytes_response(access_review.respond(kind, review, user), 201)
         if request.method not in ("GET", "HEAD"):
             raise method_not_allowed()
         return await self._metrics(request, kind, info)
-
-    async def _review(self, request: Request, kind: Kind, info: RequestInfo, user: User) -> BytesResponse:
-        if request.method != "POST" or info.name:
-            raise method_not_allowed()
-        return responses.object_bytes_response(
-            access_review.respond(kind, await _decode_body(request, kind), user), 201
-        )
 
     async def _metrics(self, request: Request, kind: Kind, info: RequestInfo) -> BytesResponse:
         form = request.form()

@@ -2,5 +2,5 @@
 
 `client` is the interface. `embedded` implements it in this process on SQLite; `simulated` is the same store on a
 virtual clock with faults a test can inject; `kubernetes` connects to a real API server over HTTP, by a way that
-`connecting` finds.
+`kubeconfig` finds.
 """

@@ -28,9 +28,10 @@ class Admission:
 def merge_causes(webhook_causes: list[Cause], schema_causes: list[Cause]) -> list[Cause]:
     """Both lists; for a field in both the program's own message stays, because it states what would be right."""
     covered = {cause.field for cause in webhook_causes}
-    return [*webhook_causes, *(cause for cause in schema_causes if not _names_any(cause, covered))]
-
-
-def _names_any(cause: Cause, fields: set[str]) -> bool:
-    """Whether a cause is about one of the fields: for a non-integer number a schema names it in the message alone."""
-    return cause.field in fields or (cause.field == NO_FIELD and cause.message.rpartition(" in ")[2] in fields)
+    merged = list(webhook_causes)
+    for cause in schema_causes:
+        # For a number that is no integer a schema names the field in the message alone.
+        field = cause.message.rpartition(" in ")[2] if cause.field == NO_FIELD else cause.field
+        if field not in covered:
+            merged.append(cause)
+    return merged

@@ -189,15 +189,16 @@ class Machinery:
 
     def delete(self, kind: Kind, key: Key, options: DeleteOptions | None = None) -> DeleteResult:
         resource = self._writable_resource(kind)
-        return self._attempt(lambda: self._delete(resource, key, options or DeleteOptions()))
-
-    def _delete(self, resource: Resource, key: Key, options: DeleteOptions) -> DeleteResult:
-        """Delete as a client requests it: what is deleted with its namespace or its kind is not checked by `keep`."""
         admission = self.admissions.get(resource.kind.resource)
         deny_delete = admission.deny_delete if admission is not None else None
-        if deny_delete is not None and (why := deny_delete(self._core.stored(resource, key).obj())):
-            raise forbidden(resource.kind, key.name, why)
-        return self._deleter.delete(resource, key, options)
+
+        def delete() -> DeleteResult:
+            # Only a client's request is checked, not what is deleted with its namespace or its definition.
+            if deny_delete is not None and (why := deny_delete(self._core.stored(resource, key).obj())):
+                raise forbidden(resource.kind, key.name, why)
+            return self._deleter.delete(resource, key, options or DeleteOptions())
+
+        return self._attempt(delete)
 
     def delete_collection(
         self,

@@ -1,7 +1,7 @@
 """The client interface: what a program may request of a cluster, whichever cluster it is.
 
-The node agent, the scheduler, the controllers and later the operator hold a `Cluster` and nothing else, so
-the same program runs against the embedded store, a simulated one and a real API server. A rejected request
+The node agent, the scheduler, the controllers and the operator hold a `Cluster` and nothing else, so the same
+program runs against the embedded store, a simulated one and a real API server. A rejected request
 raises `shoal.kube.errors.ApiError`; a request whose outcome is unknown raises `OutcomeUnknown`.
 """
 
@@ -52,8 +52,8 @@ class DeletionPropagation(StrEnum):
 class WatchEvent:
     """One change. A BOOKMARK carries no object of interest, only the version reached.
 
-    The object is read only: others who watch may have been given the very same. `raw` is its JSON, where the cluster
-    has that at hand.
+    The object is read only: all watches of the same change share it. `raw` is its JSON, where the cluster has that at
+    hand.
     """
 
     type: WatchEventType
@@ -110,7 +110,7 @@ class DeleteOptions:
 class Cluster(Protocol):
     """Every call names the kind and, for namespaced kinds, the namespace. `namespace=None` means all.
 
-    What a write gives back is read only: those who watch may have been given the very same object.
+    The result of a write is read only: watches may share the same object.
     """
 
     async def get(self, kind: Kind, name: str, namespace: str = "") -> Obj: ...

@@ -27,7 +27,7 @@ _TERMINAL_PHASES = ("Succeeded", "Failed")
 
 @dataclass(frozen=True, slots=True)
 class _Grace:
-    """`seconds` 0 means now; `pending`: an earlier request already gave less time."""
+    """`seconds` 0 means now; `pending`: an earlier request has a shorter period."""
 
     seconds: int = 0
     pending: bool = False
@@ -59,7 +59,12 @@ class Deleter:
                 return DeleteResult(
                     resource.from_storage(self._remove_unless_dry_run(resource, stored, options)), removed=True
                 )
-            self._set_deletion_now(meta)
+            # The kind has no grace period: nothing but finalizers holds the object from now on.
+            now = self._core.now_datetime()
+            self._bump_generation(meta)
+            if not meta.get("deletionTimestamp") or times.parse(meta["deletionTimestamp"]) > now:
+                meta["deletionTimestamp"] = times.rfc3339(now)
+            meta["deletionGracePeriodSeconds"] = 0
         else:
             self._set_deletion(meta, grace.seconds)
         updated = stored if meta == before else self._put_unless_dry_run(resource, obj, stored, options)
@@ -76,14 +81,6 @@ class Deleter:
 
     def _remove_unless_dry_run(self, resource: Resource, stored: Stored, options: DeleteOptions) -> Stored:
         return stored if options.dry_run else self._core.remove(resource, stored.key)
-
-    def _set_deletion_now(self, meta: Obj) -> None:
-        """Nothing but finalizers holds the object from now on."""
-        now = self._core.now_datetime()
-        self._bump_generation(meta)
-        if not meta.get("deletionTimestamp") or times.parse(meta["deletionTimestamp"]) > now:
-            meta["deletionTimestamp"] = times.rfc3339(now)
-        meta["deletionGracePeriodSeconds"] = 0
 
     def _set_deletion(self, meta: Obj, seconds: int) -> None:
         """Set, or move forward, the moment at which the object should be gone."""
@@ -131,7 +128,16 @@ class Deleter:
         name = stored.key.name
         if name in PROTECTED_NAMESPACES:
             raise forbidden(kinds.NAMESPACE, name, "this namespace may not be deleted")
-        _check_namespace_preconditions(stored, options)
+        preconditions = options.preconditions
+        if preconditions.uid is not None and preconditions.uid != stored.uid:
+            why = f"Precondition failed: UID in precondition: {preconditions.uid}, UID in object meta: {stored.uid}"
+            raise conflict(kinds.NAMESPACE, name, why)
+        if preconditions.resource_version is not None and preconditions.resource_version != str(stored.revision):
+            why = (
+                f"Precondition failed: ResourceVersion in precondition: {preconditions.resource_version}, "
+                f"ResourceVersion in object meta: {stored.revision}"
+            )
+            raise conflict(kinds.NAMESPACE, name, why)
         obj = stored.obj()
         if not stored.terminating:
             meta = obj["metadata"]
@@ -199,17 +205,3 @@ def _precondition_error(resource: Resource, stored: Stored, why: str) -> ApiErro
     error.message = f'Operation cannot be fulfilled on {kind.qualified_kind} "{name}": {why}'
     error.details = {**(error.details or {}), "kind": kind.kind}
     return error
-
-
-def _check_namespace_preconditions(stored: Stored, options: DeleteOptions) -> None:
-    wanted = options.preconditions
-    name = stored.key.name
-    if wanted.uid is not None and wanted.uid != stored.uid:
-        why = f"Precondition failed: UID in precondition: {wanted.uid}, UID in object meta: {stored.uid}"
-        raise conflict(kinds.NAMESPACE, name, why)
-    if wanted.resource_version is not None and wanted.resource_version != str(stored.revision):
-        why = (
-            f"Precondition failed: ResourceVersion in precondition: {wanted.resource_version}, "
-            f"ResourceVersion in object meta: {stored.revision}"
-        )
-        raise conflict(kinds.NAMESPACE, name, why)

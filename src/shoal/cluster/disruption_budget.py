@@ -21,7 +21,12 @@ def check_and_decrement(core: Core, pod: Obj, *, dry_run: bool) -> None:
     meta, status = pod["metadata"], pod.get("status") or {}
     if meta.get("deletionTimestamp") or status.get("phase") in UNCOUNTED_PHASES:
         return
-    budgets_of_pod = _matching_budgets(core, pod)
+    budgets_of_pod = []
+    for key, stored in core.resource(kinds.POD_DISRUPTION_BUDGET).table.objects.items():
+        if key.namespace == meta["namespace"]:
+            selector = (stored.obj().get("spec") or {}).get("selector")
+            if selector is not None and from_label_selector(selector).matches(labels_of(pod)):
+                budgets_of_pod.append(stored)
     if len(budgets_of_pod) > 1:
         raise ApiError(
             500, "", "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
@@ -30,23 +35,14 @@ def check_and_decrement(core: Core, pod: Obj, *, dry_run: bool) -> None:
         _decrement(core, stored, pod, dry_run=dry_run)
 
 
-def _matching_budgets(core: Core, pod: Obj) -> list[Stored]:
-    budgets = core.resource(kinds.POD_DISRUPTION_BUDGET)
-    namespace, labels = pod["metadata"]["namespace"], labels_of(pod)
-    found = (stored for key, stored in budgets.table.objects.items() if key.namespace == namespace)
-    return [stored for stored in found if _selects(stored.obj(), labels)]
-
-
-def _selects(budget: Obj, labels: dict[str, str]) -> bool:
-    selector = (budget.get("spec") or {}).get("selector")
-    return selector is not None and from_label_selector(selector).matches(labels)
-
-
 def _decrement(core: Core, stored: Stored, pod: Obj, *, dry_run: bool) -> None:
     budget = stored.obj()
     status = budget.setdefault("status", {})
-    if not is_true(pod, "Ready") and _allows_unready(budget):
-        return
+    if not is_true(pod, "Ready"):
+        # A pod that is not ready may go where enough others are ready, or where the budget allows it anyway.
+        policy = (budget.get("spec") or {}).get("unhealthyPodEvictionPolicy")
+        if policy == "AlwaysAllow" or status["currentHealthy"] >= status["desiredHealthy"] > 0:
+            return
     name = name_of(budget)
     if (status.get("observedGeneration") or 0) < budget["metadata"]["generation"]:
         raise _eviction_denied(
@@ -59,14 +55,6 @@ def _decrement(core: Core, stored: Stored, pod: Obj, *, dry_run: bool) -> None:
         status["disruptionsAllowed"] -= 1
         status.setdefault("disruptedPods", {})[name_of(pod)] = core.now()
         core.put(core.resource(kinds.POD_DISRUPTION_BUDGET), budget, stored)
-
-
-def _allows_unready(budget: Obj) -> bool:
-    """Whether pods that are not ready may be evicted: enough others are ready, or the budget allows it."""
-    status = budget["status"]
-    if (budget.get("spec") or {}).get("unhealthyPodEvictionPolicy") == "AlwaysAllow":
-        return True
-    return bool(status["currentHealthy"] >= status["desiredHealthy"] > 0)
 
 
 def _eviction_denied(why: str, **extra: int) -> ApiError:

@@ -36,12 +36,6 @@ def _key(kind: Kind, name: str, namespace: str) -> Key:
     return Key(namespace if kind.namespaced else "", name)
 
 
-def _copy(obj: Obj) -> Obj:
-    """The machinery takes objects over; the caller keeps theirs."""
-    copied: Obj = _decode(msgspec.json.encode(obj))
-    return copied
-
-
 class EmbeddedCluster:
     """`client.Cluster` on the store of this process."""
 
@@ -113,7 +107,8 @@ class EmbeddedCluster:
         self, kind: Kind, obj: Obj, namespace: str = "", *, field_manager: str = "shoal", dry_run: bool = False
     ) -> Obj:
         options = WriteOptions(field_manager, dry_run)
-        written = self.machinery.create(kind, namespace, _copy(obj), options)
+        copy = _decode(msgspec.json.encode(obj))  # the machinery takes objects over; the caller keeps its own
+        written = self.machinery.create(kind, namespace, copy, options)
         await self.machinery.durable()
         return written.obj()
 
@@ -167,8 +162,8 @@ class EmbeddedCluster:
 
     async def find_kind(self, api_version: str, kind: str) -> Kind | None:
         """The kind of such manifests; None where it is not served."""
-        preconditions = (api_version, kind)
-        return next((each for each in self.machinery.kinds() if (each.api_version, each.kind) == preconditions), None)
+        type_meta = (api_version, kind)
+        return next((each for each in self.machinery.kinds() if (each.api_version, each.kind) == type_meta), None)
 
     # Nodes
 

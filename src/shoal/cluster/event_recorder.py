@@ -1,7 +1,7 @@
 """Events: one plain message about an object, for `kubectl describe` and `kubectl events`.
 
 The same message about the same object is one event with a count, not many events: a repetition is a patch of the
-count and the time. A recorder remembers only what it emitted lately; an event that no longer exists is created again.
+count and the time. A recorder caches only what it emitted lately; an event that no longer exists is created again.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class EventRecorder:
         """`regarding` is the object itself or a reference to it; `severity` is Normal or Warning; `at` is when it
         happened where that was before now.
 
-        Raises what the cluster raises: an event is a help, so most callers pass over a failure.
+        Raises what the cluster raises. Events are best effort, so most callers ignore a failure.
         """
         reference = object_reference(regarding, field_path)
         event_key = (
@@ -101,18 +101,6 @@ class EventRecorder:
         annotations: Mapping[str, str] | None,
     ) -> _Emitted:
         namespace = reference.get("namespace") or "default"
-        event = self._build_event(reference, severity, reason, message, now)
-        event["metadata"]["namespace"] = namespace
-        if annotations:
-            event["metadata"]["annotations"] = dict(annotations)
-        try:
-            await self._cluster.create(kinds.EVENT, event, namespace, field_manager=self._component)
-        except ApiError as error:
-            if error.reason != "AlreadyExists":
-                raise  # somebody's answer got lost and this is the second try: the event is there
-        return _Emitted(event["metadata"]["name"], namespace, 1, now)
-
-    def _build_event(self, reference: Obj, severity: str, reason: str, message: str, now: datetime) -> Obj:
         moment = f"{int(now.timestamp() * 1e6):x}"
         identity = f"{reference.get('uid')}{severity}{reason}{message}{self._component}{self._host}"
         # Named by its message and time, so that a retry of the same message is the same event.
@@ -120,10 +108,10 @@ class EventRecorder:
         source = {"component": self._component}
         if self._host:
             source["host"] = self._host
-        return {
+        event: Obj = {
             "apiVersion": kinds.EVENT.api_version,
             "kind": kinds.EVENT.kind,
-            "metadata": {"name": f"{reference['name']}.{moment}{digest}"},
+            "metadata": {"name": f"{reference['name']}.{moment}{digest}", "namespace": namespace},
             "involvedObject": reference,
             "type": severity,
             "reason": reason,
@@ -135,10 +123,18 @@ class EventRecorder:
             "firstTimestamp": rfc3339(now),
             "lastTimestamp": rfc3339(now),
         }
+        if annotations:
+            event["metadata"]["annotations"] = dict(annotations)
+        try:
+            await self._cluster.create(kinds.EVENT, event, namespace, field_manager=self._component)
+        except ApiError as error:
+            if error.reason != "AlreadyExists":
+                raise  # else an earlier attempt succeeded and its response was lost
+        return _Emitted(event["metadata"]["name"], namespace, 1, now)
 
 
 def object_reference(regarding: Mapping[str, Any], field_path: str = "") -> Obj:
-    """An ObjectReference to an object; a reference is given back as it is."""
+    """An ObjectReference to an object; a reference is returned as it is."""
     if "metadata" not in regarding:
         return dict(regarding)
     reference: Obj = {

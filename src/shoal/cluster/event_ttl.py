@@ -23,18 +23,15 @@ class Expirer:
 
     def _observe(self, table: Table, before: Stored | None, after: Stored | None) -> None:
         del before
-        if table is self._events.table and after is not None:
-            self._expirations.append(
-                (self._last_write(after) + timedelta(seconds=self._core.settings.event_seconds), after)
-            )
-
-    def _last_write(self, event: Stored) -> datetime:
-        """The current time; or, for an event read back from disk, the last time it records."""
-        if event.revision > self._core.store.committed:
-            return self._core.now_datetime()
-        obj = event.obj()
-        timestamp = obj.get("lastTimestamp") or obj.get("eventTime") or obj["metadata"]["creationTimestamp"]
-        return times.parse(timestamp)
+        if table is not self._events.table or after is None:
+            return
+        if after.revision > self._core.store.committed:
+            last_write = self._core.now_datetime()
+        else:  # read back from disk: the last time it records
+            obj = after.obj()
+            timestamp = obj.get("lastTimestamp") or obj.get("eventTime") or obj["metadata"]["creationTimestamp"]
+            last_write = times.parse(timestamp)
+        self._expirations.append((last_write + timedelta(seconds=self._core.settings.event_seconds), after))
 
     def delete_expired(self) -> None:
         if not self._expirations:

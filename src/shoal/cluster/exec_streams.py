@@ -65,21 +65,19 @@ class ExecSession:
             self._stdin.close()
 
     async def _execute(self, services: NodeServices, pod: Obj, request: ExecRequest) -> Obj:
-        try:
-            return exit_status(await services.execute(pod, request, self._streams()))
-        except ApiError as refused:
-            return refused.status()
-        except Exception:
-            log.exception("a command in a pod failed", pod=pod["metadata"]["name"])
-            return ApiError(500, "InternalError", "Internal error occurred: the command could not be run").status()
-
-    def _streams(self) -> Streams:
-        return Streams(
+        streams = Streams(
             stdout=lambda data: self._output(STDOUT, "stdout", data),
             stderr=lambda data: self._output(STDERR, "stderr", data),
             stdin=self._stdin.read() if "stdin" in self._wanted else None,
             resize=_until_none(self._terminal_sizes) if self._tty else None,
         )
+        try:
+            return exit_status(await services.execute(pod, request, streams))
+        except ApiError as refused:
+            return refused.status()
+        except Exception:
+            log.exception("a command in a pod failed", pod=pod["metadata"]["name"])
+            return ApiError(500, "InternalError", "Internal error occurred: the command could not be run").status()
 
     async def _output(self, channel: int, name: str, data: bytes) -> None:
         if data and name in self._wanted:
@@ -87,16 +85,15 @@ class ExecSession:
 
     async def _receive_all(self) -> None:
         while (message := await self._receive()) is not None:
-            if message:
-                await self._dispatch(message[0], message[1:])
-
-    async def _dispatch(self, channel: int, data: bytes) -> None:
-        if channel == STDIN and data:
-            await self._stdin.put(data)
-        elif channel == CLOSE and data[:1] == bytes([STDIN]):
-            self._stdin.end()
-        elif channel == RESIZE and (size := decode_terminal_size(data)) is not None:
-            await self._terminal_sizes.put(size)
+            if not message:
+                continue
+            channel, data = message[0], message[1:]
+            if channel == STDIN and data:
+                await self._stdin.put(data)
+            elif channel == CLOSE and data[:1] == bytes([STDIN]):
+                self._stdin.end()
+            elif channel == RESIZE and (size := decode_terminal_size(data)) is not None:
+                await self._terminal_sizes.put(size)
 
 
 class StdinBuffer:
@@ -115,7 +112,7 @@ class StdinBuffer:
         self._has_room = asyncio.Event()
 
     async def put(self, data: bytes) -> None:
-        while not self._dispatch(data):
+        while not self._try_put(data):
             self._has_room.clear()
             await self._has_room.wait()
         self._changed.set()
@@ -140,7 +137,7 @@ class StdinBuffer:
         if self._file is not None:
             self._file.close()
 
-    def _dispatch(self, data: bytes) -> bool:
+    def _try_put(self, data: bytes) -> bool:
         if self._held_bytes < MEMORY_BYTES and self._read == self._written:
             self._chunks.append(data)
             self._held_bytes += len(data)

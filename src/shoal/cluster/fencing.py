@@ -27,7 +27,7 @@ class LeadershipLost(OutcomeUnknown):
 
 
 def check_fence() -> None:
-    """Raise Deposed where the write that is being sent may not go out any more."""
+    """Raise LeadershipLost where the write that is being sent may not go out any more."""
     fence = _fence.get()
     if fence is not None:
         fence()
@@ -49,8 +49,16 @@ class FencedCluster:
         @wraps(write)
         async def fenced(*args: P.args, **kwargs: P.kwargs) -> T:
             def check() -> None:
-                if not self._may_write():
-                    raise LeadershipLost(f"{verb} of {_target(args)} not sent: this process no longer leads")
+                if self._may_write():
+                    return
+                kind, *rest = args
+                target = rest[0] if rest else ""
+                if isinstance(kind, Kind):
+                    name = target["metadata"].get("name", "") if isinstance(target, dict) else target
+                    what = f"{kind.kind} {name}"
+                else:  # bind and evict take the name of a pod
+                    what = f"pod {kind}"
+                raise LeadershipLost(f"{verb} of {what} not sent: this process no longer leads")
 
             check()
             before = _fence.set(check)
@@ -60,12 +68,3 @@ class FencedCluster:
                 _fence.reset(before)
 
         return fenced
-
-
-def _target(args: tuple[object, ...]) -> str:
-    """What a write is about, by its first arguments: a kind with a name or an object, or the name of a pod."""
-    kind, *rest = args
-    if not isinstance(kind, Kind):
-        return f"pod {kind}"
-    target = rest[0] if rest else ""
-    return f"{kind.kind} {target['metadata'].get('name', '') if isinstance(target, dict) else target}"

@@ -1,9 +1,9 @@
-"""The collector: what follows from a deletion. Dependents of owners that went, namespaces and definitions that go.
+"""The garbage collector: deletes dependents of deleted owners, and empties terminating namespaces and definitions.
 
-It keeps two indexes (who has this uid, who names this owner) by watching every step of the store, and a queue
-of objects to look at. One look decides from the present state alone, so nothing needs to be remembered across a
-restart: loading the store fills the indexes and the queue again. Work is done after commits, a slice per turn
-of the loop, so that a large cascade does not hold up requests.
+Two indexes, objects by uid and dependents by the uid of their owner, follow every step of the store, and a queue holds
+the objects to process. Processing decides from the present state alone, so nothing is persisted: loading the store
+fills the indexes and the queue again. It runs after commits, one batch per turn of the event loop, so that a large
+cascade does not delay requests.
 """
 
 from __future__ import annotations
@@ -44,12 +44,16 @@ class GarbageCollector:
     def __init__(self, core: Core, deleter: Deleter, empty: Callable[[Resource, Stored], bool]) -> None:
         self._core = core
         self._deleter = deleter
-        self._empty = empty  # takes away what a namespace or definition holds; True when there is more to do
+        self._empty = empty  # deletes the contents of a namespace or definition; True when there is more to do
         self._by_uid: dict[str, ObjectRef] = {}
         self._dependents: dict[str, dict[ObjectRef, None]] = {}
         self._queue: dict[ObjectRef, None] = {}
         self._terminating_namespaces: set[str] = set()
         self._terminating_definitions: set[str] = set()
+        self._terminating = {
+            kinds.NAMESPACE.resource: self._terminating_namespaces,
+            kinds.CUSTOM_RESOURCE_DEFINITION.resource: self._terminating_definitions,
+        }
         self._scheduled = False
         self._working = False
         core.store.observers.append(self._observe)
@@ -61,19 +65,29 @@ class GarbageCollector:
         if before is not None:
             self._unindex(table, before, after)
         if after is not None:
-            self._index(table, before, after)
-        if table.resource in (kinds.NAMESPACE.resource, kinds.CUSTOM_RESOURCE_DEFINITION.resource):
-            self._track_terminating(table, before, after)
-        if before is not None and after is None:
-            self._enqueue_dependents(table, before)
-
-    def _index(self, table: Table, before: Stored | None, after: Stored) -> None:
-        ref = (table.resource, after.key)
-        self._by_uid[after.uid] = ref
-        for uid in after.owners:
-            self._dependents.setdefault(uid, {})[ref] = None
-        if after.terminating or (after.owners and (before is None or before.owners != after.owners)):
-            self._queue[ref] = None
+            ref = (table.resource, after.key)
+            self._by_uid[after.uid] = ref
+            for uid in after.owners:
+                self._dependents.setdefault(uid, {})[ref] = None
+            if after.terminating or (after.owners and (before is None or before.owners != after.owners)):
+                self._queue[ref] = None
+        names = self._terminating.get(table.resource)
+        if names is not None:
+            if after is not None and after.terminating:
+                names.add(after.key.name)
+            elif before is not None:
+                names.discard(before.key.name)
+        if before is None or after is not None:
+            return
+        for dependent in self._dependents.get(before.uid, ()):
+            self._queue[dependent] = None
+        if before.key.namespace in self._terminating_namespaces:
+            self._queue[kinds.NAMESPACE.resource, Key("", before.key.namespace)] = None
+        if table.resource in self._terminating_definitions:
+            self._queue[kinds.CUSTOM_RESOURCE_DEFINITION.resource, Key("", table.resource)] = None
+        if table.resource == kinds.CUSTOM_RESOURCE_DEFINITION.resource:
+            for key in table.objects:  # the names it had are free for others
+                self._queue[table.resource, key] = None
 
     def _unindex(self, table: Table, before: Stored, after: Stored | None) -> None:
         ref = (table.resource, before.key)
@@ -87,35 +101,9 @@ class GarbageCollector:
                 refs.pop(ref, None)
                 if not refs:
                     del self._dependents[uid]
-            self._enqueue_owner(uid)
-
-    def _enqueue_owner(self, uid: str) -> None:
-        """An owner may be waiting for this dependent."""
-        ref = self._by_uid.get(uid)
-        if ref is not None:
-            self._queue[ref] = None
-
-    def _track_terminating(self, table: Table, before: Stored | None, after: Stored | None) -> None:
-        names = (
-            self._terminating_namespaces
-            if table.resource == kinds.NAMESPACE.resource
-            else self._terminating_definitions
-        )
-        if after is not None and after.terminating:
-            names.add(after.key.name)
-        elif before is not None:
-            names.discard(before.key.name)
-
-    def _enqueue_dependents(self, table: Table, before: Stored) -> None:
-        for ref in self._dependents.get(before.uid, ()):
-            self._queue[ref] = None
-        if before.key.namespace in self._terminating_namespaces:
-            self._queue[kinds.NAMESPACE.resource, Key("", before.key.namespace)] = None
-        if table.resource in self._terminating_definitions:
-            self._queue[kinds.CUSTOM_RESOURCE_DEFINITION.resource, Key("", table.resource)] = None
-        if table.resource == kinds.CUSTOM_RESOURCE_DEFINITION.resource:
-            for key in table.objects:  # the names it had are free for others
-                self._queue[table.resource, key] = None
+            owner = self._by_uid.get(uid)
+            if owner is not None:  # it may be waiting for this dependent
+                self._queue[owner] = None
 
     # Working
 
@@ -135,7 +123,7 @@ class GarbageCollector:
         self._schedule()
 
     def resume(self) -> None:
-        """Go on with what an earlier life left undone; without a loop the first commit does."""
+        """Continue the work of an earlier process; without an event loop the first commit does it."""
         try:
             asyncio.get_running_loop()
         except RuntimeError:
@@ -154,22 +142,19 @@ class GarbageCollector:
             for _ in range(min(limit, len(self._queue))):
                 ref = next(iter(self._queue))
                 del self._queue[ref]
-                self._process(ref)
+                resource, stored = self._find(ref)
+                if resource is None or stored is None:
+                    continue
+                try:
+                    requeue = self._process_object(resource, stored)
+                except ApiError:
+                    # The object changed into something that cannot be written any more (a definition tightened its
+                    # schema): it stays, and its next change brings it back here.
+                    continue
+                if requeue:
+                    self._queue[ref] = None
         finally:
             self._working = False
-
-    def _process(self, ref: ObjectRef) -> None:
-        resource, stored = self._find(ref)
-        if resource is None or stored is None:
-            return
-        try:
-            requeue = self._process_object(resource, stored)
-        except ApiError:
-            # The object changed into something that cannot be written any more (a definition tightened its
-            # schema): it stays, and its next change brings it back here.
-            return
-        if requeue:
-            self._queue[ref] = None
 
     def _find(self, ref: ObjectRef) -> tuple[Resource | None, Stored | None]:
         table = self._core.store.table(ref[0])
@@ -177,7 +162,9 @@ class GarbageCollector:
 
     def _process_object(self, resource: Resource, stored: Stored) -> bool:
         if stored.terminating and ORPHAN in stored.finalizers:
-            self._orphan(resource, stored)
+            for child_resource, child in self._children(stored.uid):
+                self._drop_owners(child_resource, child, {stored.uid})
+            self._drop_finalizer(resource, stored, ORPHAN)
         elif stored.terminating and FOREGROUND in stored.finalizers:
             self._delete_dependents(resource, stored)
         elif resource.kind == kinds.CUSTOM_RESOURCE_DEFINITION or (
@@ -196,11 +183,6 @@ class GarbageCollector:
             if resource is not None and stored is not None:
                 yield resource, stored
 
-    def _orphan(self, resource: Resource, owner: Stored) -> None:
-        for child_resource, child in self._children(owner.uid):
-            self._drop_owners(child_resource, child, {owner.uid})
-        self._drop_finalizer(resource, owner, ORPHAN)
-
     def _delete_dependents(self, resource: Resource, owner: Stored) -> None:
         """Foreground: the owner is deleted when the last dependent that blocks it is gone."""
         blocked = False
@@ -208,7 +190,10 @@ class GarbageCollector:
             child_resource, child = self._find(ref)
             if child_resource is None or child is None:
                 continue
-            blocked = blocked or _blocks(child, owner.uid)
+            blocked = blocked or any(
+                reference["uid"] == owner.uid and reference.get("blockOwnerDeletion")
+                for reference in _references(child)
+            )
             self._queue[ref] = None
         if not blocked:
             self._drop_finalizer(resource, owner, FOREGROUND)
@@ -218,6 +203,7 @@ class GarbageCollector:
     def _check_owners(self, resource: Resource, stored: Stored) -> None:
         solid, absent, waiting = self._classify(resource, stored)
         if solid:
+            # One living owner is enough to keep the object; the references to the others are removed.
             if absent or waiting:
                 self._drop_owners(resource, stored, absent | waiting)
             return
@@ -226,7 +212,11 @@ class GarbageCollector:
         propagation = None
         if waiting and self._dependents.get(stored.uid):
             if any(child.terminating and FOREGROUND in child.finalizers for _, child in self._children(stored.uid)):
-                stored = self._unblock_owners(resource, stored)  # a circle: one has to be deleted first
+                # A circle: one has to be deleted first, so this one no longer blocks its owners.
+                obj = stored.obj()
+                for reference in obj["metadata"].get("ownerReferences") or ():
+                    reference["blockOwnerDeletion"] = False
+                stored = self._core.put(resource, obj, stored)
             propagation = DeletionPropagation.FOREGROUND
         self._deleter.delete(resource, stored.key, DeleteOptions(propagation=propagation))
 
@@ -238,7 +228,7 @@ class GarbageCollector:
             uid = reference["uid"]
             kind = self._core.by_reference(str(reference.get("apiVersion")), str(reference.get("kind")))
             if kind is None or (kind.kind.namespaced and not resource.kind.namespaced):
-                solid.add(uid)  # cannot be looked up, so it is left alone
+                solid.add(uid)  # a reference that cannot be looked up is never taken for a deleted owner
                 continue
             namespace = stored.key.namespace if kind.kind.namespaced else ""
             owner = kind.table.objects.get(Key(namespace, str(reference.get("name"))))
@@ -261,12 +251,6 @@ class GarbageCollector:
             obj["metadata"].pop("ownerReferences", None)
         self._core.put(resource, obj, stored)
 
-    def _unblock_owners(self, resource: Resource, stored: Stored) -> Stored:
-        obj = stored.obj()
-        for reference in obj["metadata"].get("ownerReferences") or ():
-            reference["blockOwnerDeletion"] = False
-        return self._core.put(resource, obj, stored)
-
     def _drop_finalizer(self, resource: Resource, stored: Stored, name: str) -> None:
         obj: Obj = stored.obj()
         meta = obj["metadata"]
@@ -280,7 +264,3 @@ class GarbageCollector:
 
 def _references(stored: Stored) -> list[Obj]:
     return _decode_owned(stored.raw).metadata.ownerReferences or []
-
-
-def _blocks(child: Stored, owner: str) -> bool:
-    return any(r["uid"] == owner and r.get("blockOwnerDeletion") for r in _references(child))

@@ -1,10 +1,10 @@
 """A local copy of one kind, kept up to date by a watch.
 
-A `Informer` opens a streaming list, then follows changes from there. A watch that ends is normal: it resumes from
+An `Informer` opens a streaming list, then follows changes from there. A watch that ends is normal: it resumes from
 the last version seen. A version that is no longer kept (410) means listing again, and what the list no longer holds
 is reported as deleted, so that no subscriber misses a deletion. Failures are retried with growing, jittered pauses; a
-success resets them. A command that a person waits for names the errors that end it instead, and how many failures in
-a row. Several programs of one process can share a copy, and a copy can be trimmed to what its readers use: a decoded
+success resets them. A command in a terminal names the errors that end it instead, and how many failures in a
+row. Several programs of one process can share a copy, and a copy can be trimmed to what its readers use: a decoded
 object costs several times its JSON.
 """
 
@@ -30,7 +30,7 @@ MAX_BACKOFF_SECONDS = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What became of one object: `new` is None when it is gone, `old` is None when it is news."""
+    """What became of one object: `new` is None when it is deleted, `old` is None when it is new."""
 
     kind: Kind
     key: Key
@@ -116,7 +116,7 @@ class Informer:
                 seconds = INITIAL_BACKOFF_SECONDS
                 continue
             except ApiError as refused:
-                if refused.code == 410:
+                if refused.code == 410:  # the version was compacted: list again
                     self._version = ""
                     continue
                 if refused.code in self._fatal_codes or self._is_last_failure():
@@ -187,5 +187,5 @@ class Informer:
             try:
                 handler(change)
             except Exception:
-                # The others share this copy; a mistake of one is loud in the log and stays its own.
+                # Handlers share this cache: an error of one is logged and must not keep the change from the others.
                 log.exception("subscriber broke", copy=self.name, key=str(key))

@@ -71,9 +71,12 @@ def page(
         stored = view.objects[key_at(view.order[index])]
         if not plain and predicate is not None and not predicate(stored):
             continue
-        if limit and len(items) == limit:
+        if limit and len(items) == limit:  # this item belongs to the next page, so there is one
+            # The rest of a selection is not counted: every object would have to be matched.
             remaining = last - index if plain else None
-            return StoredPage(items, view.revision, _write_token(view.revision, items[-1].key), remaining)
+            last_item = order_of(items[-1].key)
+            next_token = _encode_token(_Token(_TOKEN_VERSION, view.revision, last_item + "\0"))
+            return StoredPage(items, view.revision, next_token, remaining)
         items.append(stored)
     return StoredPage(items, view.revision)
 
@@ -121,7 +124,9 @@ def _view(store: Store, table: Table, options: ListOptions, token: _Token | None
         return _View(table.order, table.objects, store.committed)
     if revision < store.compacted:
         if token is not None:
-            raise _continue_expired(token)
+            error = expired(_CONTINUE_EXPIRED)
+            error.list_metadata = {"continue": _encode_token(_Token(_TOKEN_VERSION, _PRESENT, token.start))}
+            raise error
         raise expired("The resourceVersion for the provided list is too old.")
     objects = table.state_at(revision)
     return _View(sorted(map(order_of, objects)), objects, revision)
@@ -162,13 +167,7 @@ def parse_version(text: str, *, prefix: str = "") -> int:
         return 0
     if text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS and int(text) < 1 << 64:
         return int(text)
-    why = "value out of range" if text.isascii() and text.isdigit() else "invalid syntax"
-    message = f'Invalid value: "{text}": strconv.ParseUint: parsing "{text}": {why}'
-    raise bad_request(f"{prefix}resourceVersion: {message}")
-
-
-def _write_token(revision: int, after: Key) -> str:
-    return _encode_token(_Token(_TOKEN_VERSION, revision, order_of(after) + "\0"))
+    raise bad_request(f'{prefix}resourceVersion: Invalid value: "{text}": must be an integer from 0 to 2^64-1')
 
 
 def _encode_token(token: _Token) -> str:
@@ -183,9 +182,3 @@ def _read_token(text: str) -> _Token:
     if token.v != _TOKEN_VERSION or not token.rv or not token.start:
         raise bad_request("invalid continue token: continue key is not valid: it was not given out by this server")
     return token
-
-
-def _continue_expired(token: _Token) -> ApiError:
-    error = expired(_CONTINUE_EXPIRED)
-    error.list_metadata = {"continue": _encode_token(_Token(_TOKEN_VERSION, _PRESENT, token.start))}
-    return error

@@ -10,7 +10,6 @@ from bisect import bisect_left
 from shoal.cluster.client import DeleteOptions, DeletionPropagation
 from shoal.cluster.delete import Deleter
 from shoal.cluster.registry import Core, Resource
-from shoal.cluster.store import Table
 from shoal.cluster.store.tables import key_at
 from shoal.cluster.strategies import custom_resource_definitions
 from shoal.cluster.types import Stored
@@ -18,7 +17,7 @@ from shoal.kube import kinds
 from shoal.kube.conditions import is_true, with_condition
 from shoal.kube.objects import Key, Obj
 
-BATCH = 200
+BATCH = 200  # deletions per pass: a large namespace must not hold up the event loop
 _KUBERNETES = "kubernetes"
 _IN_BACKGROUND = DeleteOptions(propagation=DeletionPropagation.BACKGROUND)
 
@@ -34,7 +33,11 @@ class NamespaceLifecycle:
             return self._empty_namespace(resource, stored)
         if stored.terminating:
             return self._empty_definition(resource, stored)
-        self._recheck_names(resource, stored)
+        definition = stored.obj()
+        if not is_true(definition, "NamesAccepted"):  # another definition may have released the names it wants
+            custom_resource_definitions.update_conditions(self._core, definition)
+            if _condition_states(definition) != _condition_states(stored.obj()):
+                self._core.put(resource, definition, stored)
         return False
 
     # Namespaces
@@ -44,7 +47,9 @@ class NamespaceLifecycle:
         remaining: list[Stored] = []
         for storage_resource in self._core.storage_resources():
             if storage_resource.kind.namespaced:
-                remaining += self._delete_all(storage_resource, _keys_in(storage_resource.table, name))
+                order = storage_resource.table.order
+                first, last = bisect_left(order, f"{name}/"), bisect_left(order, f"{name}0")  # '0' is right after '/'
+                remaining += self._delete_all(storage_resource, [key_at(each) for each in order[first:last]])
             if len(remaining) >= BATCH:
                 return True
         if any(not item.terminating for item in remaining):
@@ -52,7 +57,13 @@ class NamespaceLifecycle:
         if remaining:
             self._set_remaining_conditions(resource, stored, remaining)
             return False
-        self._finish_namespace(resource, stored)
+        namespace = stored.obj()
+        other_finalizers = [name for name in namespace["spec"].get("finalizers") or () if name != _KUBERNETES]
+        if not other_finalizers and not stored.finalizers:
+            self._core.remove(resource, stored.key)
+        elif other_finalizers != namespace["spec"].get("finalizers"):
+            namespace["spec"]["finalizers"] = other_finalizers
+            self._core.put(resource, namespace, stored)
         return False
 
     def _delete_all(self, storage_resource: Resource, keys: list[Key]) -> list[Stored]:
@@ -91,15 +102,6 @@ class NamespaceLifecycle:
             status.get("conditions"), type_, True, now=self._core.now(), reason=reason, message=message
         )
 
-    def _finish_namespace(self, resource: Resource, stored: Stored) -> None:
-        namespace = stored.obj()
-        other_finalizers = [name for name in namespace["spec"].get("finalizers") or () if name != _KUBERNETES]
-        if not other_finalizers and not stored.finalizers:
-            self._core.remove(resource, stored.key)
-        elif other_finalizers != namespace["spec"].get("finalizers"):
-            namespace["spec"]["finalizers"] = other_finalizers
-            self._core.put(resource, namespace, stored)
-
     # Definitions
 
     def _empty_definition(self, resource: Resource, stored: Stored) -> bool:
@@ -119,19 +121,6 @@ class NamespaceLifecycle:
         else:
             self._core.remove(resource, stored.key)
         return False
-
-    def _recheck_names(self, resource: Resource, stored: Stored) -> None:
-        definition = stored.obj()
-        if is_true(definition, "NamesAccepted"):
-            return
-        custom_resource_definitions.update_conditions(self._core, definition)
-        if _condition_states(definition) != _condition_states(stored.obj()):
-            self._core.put(resource, definition, stored)
-
-
-def _keys_in(table: Table, namespace: str) -> list[Key]:
-    first, last = bisect_left(table.order, f"{namespace}/"), bisect_left(table.order, f"{namespace}0")
-    return [key_at(order) for order in table.order[first:last]]
 
 
 def _condition_states(definition: Obj) -> list[tuple[str, str]]:

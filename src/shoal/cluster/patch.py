@@ -24,7 +24,6 @@ from shoal.kube.schemas import schema_of
 Patch = Obj | Sequence[Obj]
 
 _STATUS_FIELDS = ("apiVersion", "kind", "metadata", "status")
-_PATH_KEYS = ("path", "from")  # of an operation of a JSON patch
 
 
 class Patcher:
@@ -41,17 +40,26 @@ class Patcher:
 
         def mutate(live: Obj) -> Obj:
             if subresource == "status" and _patches_only_status(patch):
+                # The other fields, which are most of an object, stay the very objects of the old version: they need
+                # be neither copied nor looked at again.
                 status_part = {name: live[name] for name in _STATUS_FIELDS if name in live}
-                patched = _merge_part(live, apply_patch(resource, status_part, patch, patch_type))
+                patched_part = apply_patch(resource, status_part, patch, patch_type)
+                patched = {name: live[name] for name in live if name not in _STATUS_FIELDS or name in patched_part}
+                patched.update(patched_part)
             else:
                 patched = apply_patch(resource, live, patch, patch_type)
             if resource.kind.custom and subresource == "status":
-                patched = _only_status(live, patched)
+                # Everything but the status stays the same objects, so that it need not be checked again.
+                kept = {name: live[name] for name in live if name != "status"}
+                kept["metadata"] = patched.get("metadata")
+                patched = {**kept, "status": patched["status"]} if "status" in patched else kept
             decoded = object_validation.decode_object(
                 resource.kind, patched, options.field_validation, patched=True, old=live
             )
             warnings.extend(decoded.warnings)
-            _check_identity(decoded.obj, key)
+            name = decoded.obj["metadata"].get("name") or ""
+            if name != key.name:
+                raise bad_request(f"the name of the object ({name}) does not match the name on the URL ({key.name})")
             return decoded.obj
 
         written = self._writer.change(resource, key, mutate, options, subresource)
@@ -65,12 +73,21 @@ class Patcher:
         _check_applied(resource.kind, patch, key)
         apply.check(schema_of(resource.kind), patch)
         decoded = object_validation.decode_object(resource.kind, dict(patch), options.field_validation)
-        applied = _restrict_to_subresource(resource, decoded.obj, subresource)
+        applied = dict(decoded.obj)
+        # Main resource and status are applied apart: neither owns fields of the other.
+        if subresource == "status":
+            applied = {name: value for name, value in applied.items() if name in _STATUS_FIELDS}
+        elif "status" in resource.kind.subresources:
+            applied.pop("status", None)
         applied["metadata"] = dict(applied["metadata"])
         if key not in resource.table.objects:
             if subresource:
                 raise not_found(resource.kind, key.name)
-            written = self._apply_first(resource, key, applied, options)
+            if uid := applied["metadata"].get("uid"):
+                why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+                raise conflict(resource.kind, key.name, why)
+            obj = self._merged(resource, None, applied, options, "")
+            written = self._writer.add(resource, key.namespace, obj, options, tracked=True)
         else:
             written = self._writer.change(
                 resource, key,
@@ -85,25 +102,15 @@ class Patcher:
             manager=options.field_manager, force=options.force, now=self._core.now(), subresource=sub,
         )  # fmt: skip
 
-    def _apply_first(self, resource: Resource, key: Key, applied: Obj, options: WriteOptions) -> WriteResult:
-        uid = applied["metadata"].get("uid")
-        if uid:
-            why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
-            raise conflict(resource.kind, key.name, why)
-        obj = self._merged(resource, None, applied, options, "")
-        return self._writer.add(resource, key.namespace, obj, options, tracked=True)
-
 
 def apply_patch(resource: Resource, live: Obj, patch: Patch, patch_type: PatchType) -> Obj:
     if patch_type is PatchType.JSON:
         result = json_patch(live, patch)
     elif not isinstance(patch, dict):
-        raise bad_request(
-            "error decoding patch: json: cannot unmarshal array into Go value of type map[string]interface {}"
-        )
+        raise bad_request("error decoding patch: must be an object, not a list")
     elif patch_type is PatchType.MERGE:
         result = merge_patch(live, patch)
-    elif resource.kind.custom:
+    elif resource.kind.custom:  # its schema has no merge keys
         raise unsupported_media_type(
             "the body of the request was in an unknown format - accepted media types include: "
             "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml"
@@ -116,37 +123,16 @@ def apply_patch(resource: Resource, live: Obj, patch: Patch, patch_type: PatchTy
 
 
 def _patches_only_status(patch: Patch) -> bool:
-    """Then the rest, which is most of an object, need be neither copied nor looked at again."""
+    """Whether the patch is about status and metadata alone, as most patches of the status are."""
     if isinstance(patch, dict):
         return patch.keys() <= {*_STATUS_FIELDS}
-    return all(
-        isinstance(operation, dict)
-        and all(_is_status_path(operation.get(path_key, "/status")) for path_key in _PATH_KEYS)
-        for operation in patch
-    )
-
-
-def _is_status_path(path: object) -> bool:
-    return isinstance(path, str) and path.split("/", 2)[1:2] in (["status"], ["metadata"])
-
-
-def _merge_part(live: Obj, patched: Obj) -> Obj:
-    """The patched fields in their place among the others, which are the very objects of the old version."""
-    kept = {name: value for name, value in live.items() if name not in _STATUS_FIELDS or name in patched}
-    return {**kept, **patched}
-
-
-def _only_status(live: Obj, patched: Obj) -> Obj:
-    """Everything else stays what it is, the same objects, so that it need not be checked again."""
-    kept = {name: value for name, value in live.items() if name != "status"}
-    kept["metadata"] = patched.get("metadata")
-    return {**kept, "status": patched["status"]} if "status" in patched else kept
-
-
-def _check_identity(obj: Obj, key: Key) -> None:
-    name = obj["metadata"].get("name") or ""
-    if name != key.name:
-        raise bad_request(f"the name of the object ({name}) does not match the name on the URL ({key.name})")
+    for operation in patch:
+        if not isinstance(operation, dict):
+            return False
+        for path in (operation.get("path", "/status"), operation.get("from", "/status")):
+            if not isinstance(path, str) or path.split("/", 2)[1:2] not in (["status"], ["metadata"]):
+                return False
+    return True
 
 
 def _check_applied(kind: Kind, applied: Obj, key: Key) -> None:
@@ -162,13 +148,3 @@ def _check_applied(kind: Kind, applied: Obj, key: Key) -> None:
         raise bad_request(f"the name of the object ({key.name} based on URL) was undeterminable: name must be provided")
     if name != key.name:
         raise bad_request(f"the name of the object ({name}) does not match the name on the URL ({key.name})")
-
-
-def _restrict_to_subresource(resource: Resource, applied: Obj, subresource: str) -> Obj:
-    """Main resource and status are applied apart: neither owns fields of the other."""
-    if "status" not in resource.kind.subresources:
-        return dict(applied)
-    if subresource == "status":
-        kept = ("apiVersion", "kind", "metadata", "status")
-        return {name: value for name, value in applied.items() if name in kept}
-    return {name: value for name, value in applied.items() if name != "status"}

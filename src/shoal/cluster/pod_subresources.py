@@ -25,7 +25,11 @@ class PodSubresources:
 
     def bind(self, key: Key, binding: Obj, *, dry_run: bool) -> Stored:
         resource = self._core.pods
-        node = _target(binding, key)
+        name = at_path(binding, "metadata", "name", default="")
+        if name and name != key.name:
+            raise bad_request("name in URL does not match name in Binding object")
+        if causes := validate_binding(binding):
+            raise invalid(_BINDING, key.name, causes)
         stored = self._core.stored(resource, key)
         meta = binding.get("metadata") or {}
         if meta.get("uid") and meta["uid"] != stored.uid:
@@ -40,42 +44,40 @@ class PodSubresources:
             )  # fmt: skip
         pod = stored.obj()
         _check_free(pod, key.name)
-        self._assign(pod, node, meta)
-        if dry_run:
-            return self._core.build_stored(resource, pod, 0, stored)
-        return self._core.put(resource, pod, stored)
-
-    def _assign(self, pod: Obj, node: str, binding: Obj) -> None:
-        pod["spec"]["nodeName"] = node
-        meta = pod["metadata"]
-        if meta.get("generation"):
-            meta["generation"] += 1
-        for name in ("annotations", "labels"):
-            if binding.get(name):
-                meta[name] = {**(meta.get(name) or {}), **binding[name]}
+        pod["spec"]["nodeName"] = str(binding["target"]["name"])
+        pod_meta = pod["metadata"]
+        if pod_meta.get("generation"):
+            pod_meta["generation"] += 1
+        for field in ("annotations", "labels"):
+            if meta.get(field):
+                pod_meta[field] = {**(pod_meta.get(field) or {}), **meta[field]}
         status = pod.setdefault("status", {})
         status.pop("nominatedNodeName", None)
         status["conditions"] = with_condition(status.get("conditions"), "PodScheduled", True, now=self._core.now())
         pod_defaults.conditions(status)
+        if dry_run:
+            return self._core.build_stored(resource, pod, 0, stored)
+        return self._core.put(resource, pod, stored)
 
     def evict(self, deleter: Deleter, key: Key, eviction: Obj, *, dry_run: bool) -> DeleteResult:
         name = (eviction.get("metadata") or {}).get("name")
         if name and name != key.name:
             raise bad_request("name in URL does not match name in Eviction object")
-        options = _delete_options(eviction.get("deleteOptions") or {}, dry_run)
+        delete_options = eviction.get("deleteOptions") or {}
+        preconditions = delete_options.get("preconditions") or {}
+        policy = delete_options.get("propagationPolicy")
+        if policy is not None and policy not in list(DeletionPropagation):
+            raise bad_request(f"propagationPolicy {policy!r} is none of Foreground, Background, Orphan")
+        options = DeleteOptions(
+            grace_seconds=delete_options.get("gracePeriodSeconds"),
+            propagation=DeletionPropagation(policy) if policy else None,
+            preconditions=Preconditions(preconditions.get("uid"), preconditions.get("resourceVersion")),
+            dry_run=dry_run or bool(delete_options.get("dryRun")),
+        )
         pod = self._core.stored(self._core.pods, key)
         check_preconditions(self._core.pods, pod, options)  # what is refused must not be taken from a budget
         disruption_budget.check_and_decrement(self._core, pod.obj(), dry_run=options.dry_run)
         return deleter.evict(key, options)
-
-
-def _target(binding: Obj, key: Key) -> str:
-    name = at_path(binding, "metadata", "name", default="")
-    if name and name != key.name:
-        raise bad_request("name in URL does not match name in Binding object")
-    if causes := validate_binding(binding):
-        raise invalid(_BINDING, key.name, causes)
-    return str(binding["target"]["name"])
 
 
 def _check_free(pod: Obj, name: str) -> None:
@@ -90,16 +92,3 @@ def _check_free(pod: Obj, name: str) -> None:
 
 def _conflict(name: str, why: str) -> ApiError:
     return conflict(_POD_BINDING, name, why)
-
-
-def _delete_options(delete_options: Obj, dry_run: bool) -> DeleteOptions:
-    preconditions = delete_options.get("preconditions") or {}
-    policy = delete_options.get("propagationPolicy")
-    if policy is not None and policy not in list(DeletionPropagation):
-        raise bad_request(f"propagationPolicy {policy!r} is none of Foreground, Background, Orphan")
-    return DeleteOptions(
-        grace_seconds=delete_options.get("gracePeriodSeconds"),
-        propagation=DeletionPropagation(policy) if policy else None,
-        preconditions=Preconditions(preconditions.get("uid"), preconditions.get("resourceVersion")),
-        dry_run=dry_run or bool(delete_options.get("dryRun")),
-    )

@@ -15,7 +15,7 @@ from shoal.cluster.types import Stored
 from shoal.kube import kinds
 from shoal.kube.errors import forbidden
 from shoal.kube.objects import Key, Obj, at_path, name_of
-from shoal.kube.pod_resources import Amounts, amounts
+from shoal.kube.pod_resources import amounts
 from shoal.kube.quotas import QuotaTally, applies_to, format_amount, missing_resources, usage_of
 
 if TYPE_CHECKING:
@@ -40,18 +40,17 @@ class QuotaUsage:
         self._namespaces: dict[str, _NamespaceUsage] = {}
 
     def observe(self, table: Table, before: Stored | None, after: Stored | None) -> None:
-        written_one = after or before
-        if written_one is None:
+        written = after or before
+        if written is None:
             return
-        key = written_one.key
+        key = written.key
         if table is self._pods:
             if key.namespace in self._namespaces:
                 self._namespaces[key.namespace].changed.add(key)
-        elif table is self._quotas:
-            self._quota_changed(key, before, after)
-
-    def _quota_changed(self, key: Key, before: Stored | None, after: Stored | None) -> None:
-        # Its status changes with the pods, and what it is about stays the same.
+            return
+        if table is not self._quotas:
+            return
+        # The status of a quota changes with the pods; only its spec matters here.
         if before is not None and after is not None and before.obj().get("spec") == after.obj().get("spec"):
             return
         keys = self._keys.setdefault(key.namespace, set())
@@ -82,26 +81,19 @@ class QuotaUsage:
 def check_quotas(core: Core, pod: Obj) -> None:
     """Raises where the pod requests more than a quota of its namespace leaves."""
     for quota_tally in core.quotas.values(pod["metadata"]["namespace"]):
-        if applies_to(quota_tally.quota, pod):
-            _check(quota_tally, pod)
-
-
-def _check(quota_tally: QuotaTally, pod: Obj) -> None:
-    quota, used = quota_tally.quota, quota_tally.used
-    name = name_of(quota)
-    if missing := missing_resources(quota, pod):
-        raise forbidden(kinds.POD, name_of(pod), f"failed quota: {name}: must specify {'; '.join(missing)}")
-    hard, requested = amounts(at_path(quota, "spec", "hard")), usage_of(pod)
-    exceeded = sorted(
-        each for each in hard.keys() & requested.keys() if used.get(each, 0) + requested[each] > hard[each]
-    )
-    if exceeded:
-        parts = (
-            f"{label}: {_listed(exceeded, values)}"
-            for label, values in (("requested", requested), ("used", used), ("limited", hard))
+        quota, used = quota_tally.quota, quota_tally.used
+        if not applies_to(quota, pod):
+            continue
+        name = name_of(quota)
+        if missing := missing_resources(quota, pod):
+            raise forbidden(kinds.POD, name_of(pod), f"failed quota: {name}: must specify {'; '.join(missing)}")
+        hard, requested = amounts(at_path(quota, "spec", "hard")), usage_of(pod)
+        exceeded = sorted(
+            each for each in hard.keys() & requested.keys() if used.get(each, 0) + requested[each] > hard[each]
         )
-        raise forbidden(kinds.POD, name_of(pod), f"exceeded quota: {name}, {', '.join(parts)}")
-
-
-def _listed(names: list[str], values: Amounts) -> str:
-    return ",".join(f"{name}={format_amount(name, values.get(name, 0))}" for name in names)
+        if exceeded:
+            parts = []
+            for label, values in (("requested", requested), ("used", used), ("limited", hard)):
+                shown = (f"{each}={format_amount(each, values.get(each, 0))}" for each in exceeded)
+                parts.append(f"{label}: {','.join(shown)}")
+            raise forbidden(kinds.POD, name_of(pod), f"exceeded quota: {name}, {', '.join(parts)}")

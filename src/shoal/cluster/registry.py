@@ -1,7 +1,7 @@
-"""What all verbs share: the kinds now served, the store below them, the time, chance, and one way to write.
+"""What all verbs share: the served kinds, the store below them, the clock, randomness, and one way to write.
 
-A `Resource` is one kind as it is served: its table, its rules, and its face where it is stored in another
-version. Custom resources come and go with their definitions, also when a write is taken back.
+A `Resource` is one kind as it is served: its table, its strategy, and its converter where it is stored in another
+version. Custom resources are served as long as their definition exists, also when a write of it is rolled back.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class RegistrySettings:
 
 
 class Core:
-    """State and chance. Every step is made by `put` and `remove`."""
+    """State and randomness. Every change of the state is made by `put` and `remove`."""
 
     def __init__(self, store: Store, clock: Clock, rng: random.Random, settings: RegistrySettings) -> None:
         self.store = store
@@ -139,21 +139,21 @@ class Core:
     def _observe(self, table: Table, before: Stored | None, after: Stored | None) -> None:
         if table is self.definitions.table:
             if before is not None:
-                self._unserve(before.key.name)
+                self._storage_resources.pop(before.key.name, None)
+                for kind in self._custom_kinds.pop(before.key.name, ()):
+                    self._resources.pop((kind.group, kind.version, kind.plural), None)
+                    self._by_kind.pop((kind.group, kind.version, kind.kind), None)
             if after is not None:
                 self._serve_definition(after.obj())
         elif table is self._services.table:
-            _move_value(self.service_addresses, "spec.clusterIP", before, after)
+            if before is not None:
+                self.service_addresses.discard(before.fields["spec.clusterIP"])
+            if after is not None and after.fields["spec.clusterIP"] not in ("", "None"):
+                self.service_addresses.add(after.fields["spec.clusterIP"])
         elif table is self._priorities.table:
             self._default_known = False
         else:
             self.quotas.observe(table, before, after)
-
-    def _unserve(self, definition: str) -> None:
-        self._storage_resources.pop(definition, None)
-        for kind in self._custom_kinds.pop(definition, ()):
-            self._resources.pop((kind.group, kind.version, kind.plural), None)
-            self._by_kind.pop((kind.group, kind.version, kind.kind), None)
 
     def _serve_definition(self, definition: Obj) -> None:
         served = structural_schema.kinds_of(definition) if is_true(definition, "Established") else ()
@@ -169,18 +169,12 @@ class Core:
         self._custom_kinds[definition["metadata"]["name"]] = list(served)
         for kind in served:
             self._serve(kind, storage_kind, ApiVersionConverter(kind, storage_kind))
-        self._storage_resources[storage_kind.resource] = Resource(
-            storage_kind,
-            storage_kind,
-            self.store.table(storage_kind.resource),
-            strategy_of(storage_kind),
-            ApiVersionConverter(storage_kind, storage_kind),
-        )
-        self._reindex(storage_kind)
-
-    def _reindex(self, storage_kind: Kind) -> None:
-        """The definition may select by other fields than before."""
         table = self.store.table(storage_kind.resource)
+        converter = ApiVersionConverter(storage_kind, storage_kind)
+        self._storage_resources[storage_kind.resource] = Resource(
+            storage_kind, storage_kind, table, strategy_of(storage_kind), converter
+        )
+        # The definition may select by other fields than before.
         for key, stored in table.objects.items():
             fields = fields_of(storage_kind, key, stored.obj()) if storage_kind.selectable else stored.fields
             table.objects[key] = replace(stored, kind=storage_kind, fields=fields)
@@ -202,7 +196,7 @@ class Core:
         return self.clock.now()
 
     def new_uid(self) -> str:
-        """A random UUID of version 4, as `uuid.uuid4` would give from our own chance."""
+        """A random UUID of version 4, as `uuid.uuid4` makes, from our own generator."""
         bits = self.rng.getrandbits(128)
         bits = bits & ~(0xF << 76) & ~(0x3 << 62) | 4 << 76 | 2 << 62
         text = f"{bits:032x}"
@@ -227,35 +221,32 @@ class Core:
         meta = obj["metadata"]
         if revision:
             meta["resourceVersion"] = str(revision)
-        raw = self._encoded(resource, obj)
-        key = Key(meta.get("namespace") or "", meta["name"])
-        labels = meta.get("labels") or {}
-        fields = fields_of(resource.storage_kind, key, obj)
-        if before is not None:  # share what did not change: most of what history keeps is equal
-            labels = before.labels if before.labels == labels else labels
-            fields = before.fields if before.fields == fields else fields
-            key = before.key
-        return Stored(
-            resource.storage_kind, key, meta["uid"], revision, raw, labels, fields,
-            before.created_revision if before is not None else revision, *_references(meta),
-        )  # fmt: skip
-
-    def _encoded(self, resource: Resource, obj: Obj) -> bytes:
         storage_kind = resource.storage_kind
-        ordered = {"apiVersion": storage_kind.api_version, "kind": storage_kind.kind, "metadata": obj["metadata"]}
+        # The type comes first in the bytes: conversions and lists cut it off there.
+        ordered = {"apiVersion": storage_kind.api_version, "kind": storage_kind.kind, "metadata": meta}
         ordered.update(obj)
         ordered["apiVersion"] = storage_kind.api_version
         raw = _encode(ordered)
-        if len(raw) > LARGEST_OBJECT_BYTES and ordered["metadata"].pop("managedFields", None):
+        if len(raw) > LARGEST_OBJECT_BYTES and meta.pop("managedFields", None):
             raw = _encode(ordered)
         if len(raw) > LARGEST_OBJECT_BYTES:
             raise too_large(
                 f"Request entity too large: the object is {len(raw)} bytes, limit is {LARGEST_OBJECT_BYTES}"
             )
-        return raw
+        key = Key(meta.get("namespace") or "", meta["name"])
+        labels = meta.get("labels") or {}
+        fields = fields_of(storage_kind, key, obj)
+        if before is not None:  # share what did not change: most of what history keeps is equal
+            labels = before.labels if before.labels == labels else labels
+            fields = before.fields if before.fields == fields else fields
+            key = before.key
+        return Stored(
+            storage_kind, key, meta["uid"], revision, raw, labels, fields,
+            before.created_revision if before is not None else revision, *_references(meta),
+        )  # fmt: skip
 
     def remove(self, resource: Resource, key: Key) -> Stored:
-        """Take the object away; gives back its last content under the version of its removal."""
+        """Remove the object; returns its last content under the version of its removal."""
         change = self.store.remove(resource.table, key)
         assert change.previous is not None
         event = change.event(None)
@@ -265,28 +256,19 @@ class Core:
     def stored_from_row(self, row: Row) -> Stored:
         """A row of the journal as it was when it was written."""
         obj: Obj = _decode(row.raw)
-        kind = self._kind_of_row(row, obj)
+        group, _, version = str(obj["apiVersion"]).rpartition("/")
+        served = self._by_kind.get((group, version, obj["kind"]))
+        if served is not None:
+            kind = served.storage_kind
+        else:  # its definition is not loaded yet, or gone
+            plural = row.resource.partition(".")[0]
+            kind = Kind(group, version, obj["kind"], plural, namespaced=bool(row.namespace), custom=True)
         key = Key(row.namespace, row.name)
         meta = obj["metadata"]
         return Stored(
             kind, key, meta["uid"], row.revision, row.raw, meta.get("labels") or {}, fields_of(kind, key, obj),
             row.id, *_references(meta),
         )  # fmt: skip
-
-    def _kind_of_row(self, row: Row, obj: Obj) -> Kind:
-        group, _, version = str(obj["apiVersion"]).rpartition("/")
-        found = self._by_kind.get((group, version, obj["kind"]))
-        if found is not None:
-            return found.storage_kind
-        plural = row.resource.partition(".")[0]
-        return Kind(group, version, obj["kind"], plural, namespaced=bool(row.namespace), custom=True)
-
-
-def _move_value(taken: set[str], field: str, before: Stored | None, after: Stored | None) -> None:
-    if before is not None:
-        taken.discard(before.fields[field])
-    if after is not None and after.fields[field] not in ("", "None"):
-        taken.add(after.fields[field])
 
 
 def _references(meta: dict[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...], bool]:

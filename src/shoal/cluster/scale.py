@@ -6,7 +6,7 @@ the kind names; everything else of the object stays as it was.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 import msgspec
 
@@ -33,8 +33,19 @@ class Scaler:
         return _stored_scale(resource, self._core.stored(resource, key))
 
     def update(self, resource: Resource, key: Key, scale: Obj, options: WriteOptions) -> WriteResult:
-        self._check(scale, key)
-        return self._write(resource, key, lambda live: _check_uid(live, scale), options)
+        if scale.get("kind", "Scale") != "Scale":
+            raise bad_request(f"wrong object passed to Scale update: {scale.get('kind')}")
+        name = (scale.get("metadata") or {}).get("name")
+        if name != key.name:
+            raise bad_request(f"the name of the object ({name or ''}) does not match the name on the URL ({key.name})")
+
+        def mutate(live: Obj) -> Obj:
+            uid = uid_of(scale)
+            if uid and uid != uid_of(live):
+                raise conflict(SCALE, live["metadata"]["name"], f"uid mismatch: {uid} is not {uid_of(live)}")
+            return scale
+
+        return self._write(resource, key, mutate, options)
 
     def patch(
         self, resource: Resource, key: Key, patch: Patch, patch_type: PatchType, options: WriteOptions
@@ -42,26 +53,27 @@ class Scaler:
         if patch_type is PatchType.APPLY:
             if not isinstance(patch, dict):
                 raise bad_request("error decoding YAML: an applied configuration is one object")
-            patch, patch_type = dict(patch), PatchType.MERGE
+            patch, patch_type = dict(patch), PatchType.MERGE  # the replicas are the only field that is kept
+        # A Scale has no lists, so a strategic patch of it is a merge patch.
         plain = PatchType.MERGE if patch_type is PatchType.STRATEGIC else patch_type
         return self._write(resource, key, lambda live: apply_patch(resource, live, patch, plain), options)
 
-    def _check(self, scale: Obj, key: Key) -> None:
-        if scale.get("kind", "Scale") != "Scale":
-            raise bad_request(f"wrong object passed to Scale update: {scale.get('kind')}")
-        name = (scale.get("metadata") or {}).get("name")
-        if name != key.name:
-            raise bad_request(f"the name of the object ({name or ''}) does not match the name on the URL ({key.name})")
-
-    def _write(self, resource: Resource, key: Key, mutate: Any, options: WriteOptions) -> WriteResult:
+    def _write(self, resource: Resource, key: Key, mutate: Callable[[Obj], Obj], options: WriteOptions) -> WriteResult:
         scale_paths = _scale_paths(resource.kind)
         stored = self._core.stored(resource, key)
         scale = mutate(scale_from(resource, resource.decode(stored)))
-        replicas = _replicas(resource.kind, key, scale)
+        replicas = at_path(scale, "spec", "replicas", default=0)
+        if isinstance(replicas, bool) or not isinstance(replicas, int):
+            raise _invalid(key, f"Invalid value: {replicas!r}: must be a whole number")
+        if replicas < 0:
+            raise _invalid(key, f"Invalid value: {replicas}: must be greater than or equal to 0")
         version = (scale.get("metadata") or {}).get("resourceVersion")
 
         def change(live: Obj) -> Obj:
-            changed = merge_patch(live, _object_with(scale_paths.spec_replicas, replicas))
+            patch: Obj | int = replicas
+            for step in reversed(_steps(scale_paths.spec_replicas)):
+                patch = {step: patch}
+            changed: Obj = merge_patch(live, patch)
             if version:
                 changed["metadata"] = {**changed["metadata"], "resourceVersion": version}
             return changed
@@ -96,23 +108,6 @@ def _stored_scale(resource: Resource, stored: Stored) -> Stored:
     return Stored(SCALE, stored.key, stored.uid, stored.revision, raw, {}, {}, stored.created_revision)
 
 
-def _check_uid(live_scale: Obj, scale: Obj) -> Obj:
-    uid = uid_of(scale)
-    if uid and uid != uid_of(live_scale):
-        raise conflict(SCALE, live_scale["metadata"]["name"], f"uid mismatch: {uid} is not {uid_of(live_scale)}")
-    return scale
-
-
-def _replicas(kind: Kind, key: Key, scale: Obj) -> int:
-    replicas = at_path(scale, "spec", "replicas", default=0)
-    if isinstance(replicas, bool) or not isinstance(replicas, int):
-        raise _invalid(key, f"Invalid value: {replicas!r}: must be a whole number")
-    if replicas < 0:
-        raise _invalid(key, f"Invalid value: {replicas}: must be greater than or equal to 0")
-    del kind
-    return replicas
-
-
 def _invalid(key: Key, message: str) -> ApiError:
     return invalid(SCALE, key.name, [Cause("FieldValueInvalid", message, "spec.replicas")])
 
@@ -124,12 +119,3 @@ def _steps(path: str) -> list[str]:
 def _number(obj: Obj, path: str) -> int:
     value = at_path(obj, *_steps(path), default=0)
     return value if isinstance(value, int) else 0
-
-
-def _object_with(path: str, value: int) -> Obj:
-    """An object with nothing but `value` at `path`."""
-    *outer, last = _steps(path)
-    found: Obj = {last: value}
-    for step in reversed(outer):
-        found = {step: found}
-    return found

@@ -1,4 +1,4 @@
-"""Which objects a request means: namespace, label selector and field selector as one claim about `Stored`.
+"""Which objects a request selects: namespace, label selector and field selector as one predicate over `Stored`.
 
 The fields each kind can be selected by are those of Kubernetes; they are taken out of the object once, when
 it is written.
@@ -38,7 +38,7 @@ _FIELDS: Mapping[str, tuple[str, ...]] = {
     ),
 }  # fmt: skip
 _FLAGS = frozenset({"spec.hostNetwork", "spec.unschedulable"})
-# The other spellings a face of the kind allows.
+# Other names that a version of the kind has for the same fields.
 _RENAMED: Mapping[str, Mapping[str, str]] = {
     kinds.POD.resource: {"spec.host": "spec.nodeName", "status.podIPs": "status.podIP"},
     kinds.JOB.resource: {"status.successful": "status.succeeded"},
@@ -62,20 +62,18 @@ def fields_of(kind: Kind, key: Key, obj: Obj) -> dict[str, str]:
         found["metadata.namespace"] = key.namespace
     for name, path in _paths(kind.resource, kind.selectable):
         value: Any = obj
+        # Exact classes instead of isinstance: this runs for every write, and decoded JSON has no subclasses.
         for step in path:
             value = value.get(step) if value.__class__ is dict else None
-        found[name] = value if value.__class__ is str else _text(name, value)
+        if value.__class__ is str:
+            found[name] = value
+        elif value is None:
+            found[name] = "false" if name in _FLAGS else ""
+        else:
+            found[name] = str(value).lower() if isinstance(value, bool) else str(value)
     if kind.resource == kinds.EVENT.resource:
         found["source"] = str(at_path(obj, "source", "component") or obj.get("reportingComponent") or "")
     return found
-
-
-def _text(name: str, value: Any) -> str:
-    if value is None:
-        return "false" if name in _FLAGS else ""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return str(value)
 
 
 def predicate(kind: Kind, namespace: str | None, labels: str, fields: str) -> Predicate | None:
@@ -99,20 +97,14 @@ def predicate(kind: Kind, namespace: str | None, labels: str, fields: str) -> Pr
 
 def _field_selector(kind: Kind, text: str) -> selectors.FieldSelector:
     selector = selectors.parse_fields(text)
-    known_fields = _known_fields(kind)
+    known_fields = {name for name, _ in _paths(kind.resource, kind.selectable)}
+    known_fields |= {"metadata.name"} if kind == kinds.NODE else {*_METADATA}
     renamed = _RENAMED.get(kind.resource, {})
     for comparison in selector.comparisons:
         if comparison.field not in known_fields and comparison.field not in renamed:
-            raise bad_request(_unsupported(kind, comparison.field))
+            if kind.custom or kind.resource in _FIELDS or kind.resource in _RENAMED:
+                raise bad_request(f"field label not supported: {comparison.field}")
+            raise bad_request(
+                f'"{comparison.field}" is not a known field selector: only "metadata.name", "metadata.namespace"'
+            )
     return selector.renamed(lambda name: renamed.get(name, name)) if renamed else selector
-
-
-def _known_fields(kind: Kind) -> tuple[str, ...]:
-    names = tuple(name for name, _ in _paths(kind.resource, kind.selectable))
-    return ("metadata.name", *names) if kind == kinds.NODE else (*_METADATA, *names)
-
-
-def _unsupported(kind: Kind, name: str) -> str:
-    if kind.custom or kind.resource in _FIELDS or kind.resource in _RENAMED:
-        return f"field label not supported: {name}"
-    return f'"{name}" is not a known field selector: only "metadata.name", "metadata.namespace"'

@@ -6,7 +6,6 @@ for good; the store keeps what was committed, and the next program starts from t
 
 from __future__ import annotations
 
-import asyncio
 import random
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing
@@ -14,7 +13,7 @@ from typing import TypeVar, cast
 
 from shoal.cluster.apimachinery import MEMORY, Machinery
 from shoal.cluster.client import DeleteOptions, LogOptions, Page, PatchType, WatchEvent
-from shoal.cluster.clock import VirtualClock
+from shoal.cluster.clock import VirtualClock, sleep
 from shoal.cluster.embedded import EmbeddedCluster
 from shoal.cluster.fault_injection import WRITES, Call, Delay, Faults, FaultTiming, ProgramKilled, WatchDisruption
 from shoal.cluster.registry import RegistrySettings
@@ -51,7 +50,7 @@ class SimulatedCluster:
         self._writes = 0
 
     def new_client(self, faults: Faults | None = None) -> SimulatedCluster:
-        """Another program, or the next life of this one, on the same store and clock."""
+        """Another program, or this one after a restart, on the same store and clock."""
         return SimulatedCluster(faults=faults, base=self.embedded, clock=self.clock)
 
     @property
@@ -81,7 +80,7 @@ class SimulatedCluster:
         return call
 
     def _inject_fault(self, call: Call, when: FaultTiming) -> None:
-        if self.is_dead:  # died at another call while this one was on its way
+        if self.is_dead:  # killed at another call while this one was in flight
             raise ProgramKilled
         for fault in self.faults.requests:
             if fault.applies_to(call, when):
@@ -113,7 +112,13 @@ class SimulatedCluster:
         call = self._record_call("list", kind, namespace, "")
         stale = self.faults.stale.pop(kind.resource, None)
         if stale is not None:
-            return await self._call(call, lambda: self._stale_list(kind, namespace, labels, fields, stale))
+            options = ListOptions(labels, fields, resource_version=str(stale), resource_version_match="Exact")
+
+            async def list_stale() -> Page:
+                page = self.machinery.list(kind, namespace, options)
+                return Page([stored.obj() for stored in page.items], str(page.revision))
+
+            return await self._call(call, list_stale)
         return await self._call(
             call,
             lambda: self.embedded.list(
@@ -121,11 +126,6 @@ class SimulatedCluster:
                 resource_version=resource_version,
             ),
         )  # fmt: skip
-
-    async def _stale_list(self, kind: Kind, namespace: str | None, labels: str, fields: str, revision: int) -> Page:
-        options = ListOptions(labels, fields, resource_version=str(revision), resource_version_match="Exact")
-        page = self.machinery.list(kind, namespace, options)
-        return Page([stored.obj() for stored in page.items], str(page.revision))
 
     async def create(
         self, kind: Kind, obj: Obj, namespace: str = "", *, field_manager: str = "shoal", dry_run: bool = False
@@ -211,30 +211,18 @@ class SimulatedCluster:
             number += 1
             if self.is_dead:
                 raise ProgramKilled
-            what = self._disruptions_for(kind, number, event)
+            # Every fault is evaluated for every event, so that random choices do not depend on earlier results.
+            faults = [fault for fault in self.faults.watches if fault.kind in (None, kind)]
+            what = [fault.what for fault in faults if fault.where(number, event)]
             if WatchDisruption.CUT in what:
                 return
             if WatchDisruption.SWAP in what and held is None:
                 held = event
                 continue
-            await self._wait(what)
+            if seconds := sum(step.seconds for step in what if isinstance(step, Delay)):
+                await sleep(self.clock, seconds)
             for _ in range(0 if WatchDisruption.DROP in what else 1 + (WatchDisruption.DUPLICATE in what)):
                 yield event
             if held is not None:
                 yield held
                 held = None
-
-    def _disruptions_for(self, kind: Kind, number: int, event: WatchEvent) -> Sequence[WatchDisruption | Delay]:
-        """Every fault is evaluated for every event, so that random choices do not depend on earlier results."""
-        faults = [f for f in self.faults.watches if f.kind is None or f.kind == kind]
-        return [fault.what for fault in faults if fault.where(number, event)]
-
-    async def _wait(self, what: Sequence[WatchDisruption | Delay]) -> None:
-        seconds = sum(step.seconds for step in what if isinstance(step, Delay))
-        if seconds:
-            arrived: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            timer = self.clock.call_later(seconds, lambda: arrived.set_result(None))
-            try:
-                await arrived
-            finally:
-                timer.cancel()

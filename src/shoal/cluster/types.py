@@ -1,7 +1,7 @@
-"""The plain records that pass between the machinery and those who call it.
+"""The plain records that pass between the API machinery and its callers.
 
-A stored object stays what it was when it was written: encoded JSON. The few values that selections need
-(labels and selectable fields) lie beside the bytes, so that lists and watches decode nothing.
+An object is stored as it was written: encoded JSON. The few values that selections need (labels and selectable fields)
+are stored beside the bytes, so that lists and watches decode nothing.
 """
 
 from __future__ import annotations
@@ -77,10 +77,10 @@ class WatchOptions:
 
 @dataclass(frozen=True, slots=True)
 class WriteResult:
-    """What a write left behind. With `dry_run` nothing was kept.
+    """The version a write made. With `dry_run` nothing was stored.
 
-    `decoded_object` is the object the bytes were made of, where it is shown as it is stored; those who watch hold it
-    too.
+    `decoded_object` is the object the bytes were encoded from, where it is returned in its storage version; watches
+    share it.
     """
 
     stored: Stored
@@ -133,7 +133,7 @@ class RawEvent:
     frame_tail = b"}\n"
 
     def object(self) -> Any:
-        """Read only: all who watch the same change are given the same object."""
+        """Read only: all watches of the same change share the object."""
         if self._object is None:
             self._object = _decode(self.stored_raw)
         return self._object

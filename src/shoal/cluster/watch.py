@@ -17,7 +17,7 @@ from shoal.cluster.client import WatchEventType
 from shoal.cluster.clock import Clock, Timer
 from shoal.cluster.list_pages import parse_version, too_large_version
 from shoal.cluster.selection import Predicate
-from shoal.cluster.store import Store, StoredChange, Table
+from shoal.cluster.store import Store, Table
 from shoal.cluster.store.tables import key_at
 from shoal.cluster.types import RawEvent, Stored, WatchOptions
 from shoal.kube.errors import ApiError, expired
@@ -65,10 +65,10 @@ class Watch:
         self._closed = False
         self._end_position: _EndPosition | None = None
         self._failure: ApiError | None = None
-        self._initial_objects: Iterator[Stored] | None = None  # objects of the beginning that have not been given out
+        self._initial_objects: Iterator[Stored] | None = None  # objects of the initial list that have not been sent
         self._pending: list[RawEvent] = []
-        self._last_revision = 0  # the revision of the last event given out
-        self._skip_to = 0  # changes up to this revision are not wanted
+        self._last_revision = 0  # the revision of the last event that was sent
+        self._skip_to = 0  # changes up to this revision are skipped
         self._position = table.visible
         self._begin(options)
 
@@ -94,7 +94,7 @@ class Watch:
             self._arm_bookmark()
 
     def _next_initial_events(self) -> list[RawEvent]:
-        """The next objects of the beginning, as additions; after the last, the mark that they are all."""
+        """The next objects of the initial list as ADDED events; after the last, the bookmark that ends the list."""
         assert self._initial_objects is not None
         events: list[RawEvent] = []
         size = 0
@@ -125,10 +125,17 @@ class Watch:
                 raise failure
             if self._closed:
                 raise StopAsyncIteration
-            await self._wait()
+            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiter = waiter
+            self._table.waiters[waiter] = None
+            try:
+                await waiter
+            finally:
+                self._waiter = None
+                self._table.waiters.pop(waiter, None)
 
     def _next_batch(self) -> list[RawEvent]:
-        if self._position < min(self._table.history.start, self._end()):
+        if self._position < min(self._table.history.start, self._end()):  # changes it has not sent were dropped
             batch, self._pending, self._initial_objects = self._pending, [], None
             self._failure = expired(f"too old resource version: {self._last_revision} ({self._store.compacted})")
             return batch
@@ -146,7 +153,7 @@ class Watch:
         return batch
 
     def _end(self) -> int:
-        """The position up to which changes are given out."""
+        """The position up to which changes are sent."""
         return self._table.visible if self._end_position is None else self._end_position.position
 
     def _append_changes(self, batch: list[RawEvent]) -> None:
@@ -154,28 +161,15 @@ class Watch:
         while self._position < self._end() and size < BATCH_BYTES and len(batch) < BATCH_EVENTS:
             (change,) = self._table.history.between(self._position, self._position + 1)
             self._position += 1
-            event = self._event_for(change)
-            if event is not None:
-                batch.append(event)
-                size += len(event.stored_raw)
-
-    def _event_for(self, change: StoredChange) -> RawEvent | None:
-        if change.revision <= self._skip_to:
-            return None
-        event = change.event(self._predicate)
-        if event is None or self._convert is None:
-            return event
-        return change.converted(self._kind.api_version, self._convert, event)
-
-    async def _wait(self) -> None:
-        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiter = waiter
-        self._table.waiters[waiter] = None
-        try:
-            await waiter
-        finally:
-            self._waiter = None
-            self._table.waiters.pop(waiter, None)
+            if change.revision <= self._skip_to:
+                continue
+            event = change.event(self._predicate)
+            if event is None:
+                continue
+            if self._convert is not None:
+                event = change.converted(self._kind.api_version, self._convert, event)
+            batch.append(event)
+            size += len(event.stored_raw)
 
     def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():
@@ -195,20 +189,17 @@ class Watch:
         self._bookmark_timer = self._clock.call_later(BOOKMARK_SECONDS, self._on_bookmark_timer)
 
     def _on_bookmark_timer(self) -> None:
-        self._queue_bookmark()
-        self._arm_bookmark()
-        self._wake()
-
-    def _queue_bookmark(self) -> None:
-        """Add a bookmark with the store's revision, where the events alone do not show it."""
+        """Queue a bookmark with the store's revision, where the events alone do not show it."""
         if self._is_current() and self._last_revision < self._store.committed:
             self._pending.append(self._bookmark(self._store.committed))
+        self._arm_bookmark()
+        self._wake()
 
     def _is_current(self) -> bool:
         return self._initial_objects is None and self._position >= self._end() and not self._failure
 
     def _on_timeout(self) -> None:
-        """What has happened until now is still given out."""
+        """End the watch; what has happened until now is still sent."""
         if self._end_position is None:
             self._end_position = _EndPosition(self._table.visible, self._store.committed)
         self._stop()

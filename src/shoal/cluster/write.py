@@ -33,7 +33,7 @@ from shoal.kube.kinds import Kind
 from shoal.kube.objects import Key, Obj
 from shoal.kube.schemas import schema_of
 
-NAME_ATTEMPTS = 8
+NAME_ATTEMPTS = 8  # to generate a name that is free, as many as kube-apiserver makes
 _SYSTEM_FIELDS = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink")
 
 Mutate = Callable[[Obj], Obj]
@@ -55,7 +55,11 @@ class Writer:
         meta = decoded.obj["metadata"]
         for name in _SYSTEM_FIELDS:
             meta.pop(name, None)
-        if _is_stored_version(meta.pop("resourceVersion", None)) and not options.dry_run:
+        # kube-apiserver ignores "0" and what is no number of 64 bits, and compares versions when it stores, which a dry
+        # run does not.
+        version = (meta.pop("resourceVersion", None) or "").lstrip("0")
+        is_number = version.isascii() and version.isdecimal() and len(version) <= 20 and int(version) < 1 << 64
+        if is_number and not options.dry_run:
             raise bad_request("resourceVersion should not be set on objects to be created")
         meta.pop("managedFields", None)
         written = self.add(resource, namespace, decoded.obj, options, tracked=False)
@@ -70,7 +74,11 @@ class Writer:
         self._check_namespace(resource, meta)
         key = self._ensure_name(resource, meta)
         warnings = _without_duplicate_owners(meta)
-        filled_by_admission = _admission_fields(resource, obj)
+        spec = obj.get("spec") or {}
+        filled_by_admission: list[str] = []
+        for group in resource.strategy.admission_fills:
+            if not any(name in spec for name in group):
+                filled_by_admission += group
         object_validation.fill_defaults(kind, obj)
         admission = self._admission(resource)
         if admission is not None:
@@ -112,7 +120,15 @@ class Writer:
         if stored is None:
             raise not_found(kinds.NAMESPACE, namespace)
         if stored.fields["status.phase"] == "Terminating":
-            raise _namespace_terminating(resource, str(meta.get("name") or ""), namespace)
+            why = f"unable to create new content in namespace {namespace} because it is being terminated"
+            error = forbidden(resource.kind, str(meta.get("name") or ""), why)
+            cause = {
+                "reason": "NamespaceTerminating",
+                "message": f"namespace {namespace} is being terminated",
+                "field": "metadata.namespace",
+            }
+            error.details = {**(error.details or {}), "causes": [cause]}
+            raise error
 
     def _check_definition(self, resource: Resource) -> None:
         """Nothing is made of a kind that is going."""
@@ -182,7 +198,15 @@ class Writer:
         """PUT. `obj` is taken over and changed."""
         decoded = object_validation.decode_object(resource.kind, obj, options.field_validation)
         meta = decoded.obj["metadata"]
-        _check_name(meta, key)
+        name, namespace = meta.get("name") or "", meta.get("namespace")
+        if not name:
+            raise bad_request(
+                f"the name of the object ({key.name} based on URL) was undeterminable: name must be provided"
+            )
+        if name != key.name:
+            raise bad_request(f"the name of the object ({name}) does not match the name on the URL ({key.name})")
+        if key.namespace and namespace and namespace != key.namespace:
+            raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
         if key not in resource.table.objects and resource.strategy.create_on_update and not subresource:
             return self._create_by_update(resource, key, decoded, options)
         stored = self._core.stored(resource, key)
@@ -226,7 +250,9 @@ class Writer:
         self._check_version(resource, new, stored)
         warnings = _without_duplicate_owners(new["metadata"])
         self._prepare_for_update(resource, new, old, subresource)
-        admission = self._admission(resource) if _touches_content(new, old) else None
+        # Metadata and status are always accepted: an object that today's rules would reject can still be finalized.
+        changes_content = any(new.get(name) != old.get(name) for name in {*new, *old} - {"metadata", "status"})
+        admission = self._admission(resource) if changes_content else None
         if admission is not None:
             warnings += tuple(admission.warn(new, old))
             new = admission.default(new)
@@ -240,8 +266,15 @@ class Writer:
         )
         if object_validation.is_unchanged(new, old):
             return WriteResult(resource.from_storage(stored), warnings=warnings)
-        if _is_finalized(resource, new, stored, old):
-            return WriteResult(self._remove_finalized(resource, key, new, stored, options), warnings=warnings)
+        is_held = new["metadata"].get("finalizers") or old["metadata"].get("deletionGracePeriodSeconds")
+        if resource.kind == kinds.NAMESPACE:
+            is_held = is_held or (new.get("spec") or {}).get("finalizers")
+        if stored.terminating and not is_held:
+            # The last finalizer went from an object that was only waiting for that.
+            final = self._core.build_stored(resource, new, 0, stored)
+            if not options.dry_run:
+                self._core.remove(resource, key)
+            return WriteResult(resource.from_storage(final), warnings=warnings)
         warnings += self._warnings(resource.kind, new)
         after = resource.from_storage(self._store(resource, new, stored, options))
         return WriteResult(after, False, warnings, new if resource.is_storage_version else None)
@@ -250,11 +283,18 @@ class Writer:
         version = new["metadata"].get("resourceVersion")
         if version in (None, "", "0"):
             if not resource.strategy.unconditional_update:
-                raise _version_required(resource, stored.key.name)
+                message = "Invalid value: 0: must be specified for an update"
+                cause = Cause("FieldValueInvalid", message, "metadata.resourceVersion")
+                error = invalid(resource.kind, stored.key.name, [cause])
+                # Kubernetes names the resource here, not the kind.
+                where = f'{resource.kind.resource} "{stored.key.name}"'
+                error.message = f"{where} is invalid: metadata.resourceVersion: {message}"
+                error.details = {**(error.details or {}), "kind": resource.kind.plural}
+                raise error
             new["metadata"]["resourceVersion"] = str(stored.revision)
         elif version != str(stored.revision):
             if not str(version).isdigit():
-                message = f'Invalid value: "{version}": strconv.ParseUint: parsing "{version}": invalid syntax'
+                message = f'Invalid value: "{version}": must be an integer'
                 cause = Cause("FieldValueInvalid", message, "metadata.resourceVersion")
                 raise invalid(resource.kind, stored.key.name, [cause])
             raise stale(resource.kind, stored.key.name)
@@ -298,44 +338,6 @@ class Writer:
             return self._core.build_stored(resource, obj, 0, before)
         return self._core.put(resource, obj, before)
 
-    def _remove_finalized(
-        self, resource: Resource, key: Key, new: Obj, stored: Stored, options: WriteOptions
-    ) -> Stored:
-        """The last finalizer went from an object that was only waiting for that."""
-        final = self._core.build_stored(resource, new, 0, stored)
-        if not options.dry_run:
-            self._core.remove(resource, key)
-        return resource.from_storage(final)
-
-
-def _is_stored_version(version: str | None) -> bool:
-    """Whether a real server would take it for the version of a stored object: it ignores "0" and what is no number,
-    and compares versions when it stores, which a dry run does not."""
-    digits = (version or "").lstrip("0")
-    return digits.isascii() and digits.isdecimal() and len(digits) <= 20 and int(digits) < 1 << 64
-
-
-def _touches_content(new: Obj, old: Obj) -> bool:
-    """An object that rules of today would refuse may still be let go of: metadata and status are nobody's spec."""
-    return any(new.get(name) != old.get(name) for name in {*new, *old} - {"metadata", "status"})
-
-
-def _admission_fields(resource: Resource, obj: Obj) -> list[str]:
-    spec = obj.get("spec") or {}
-    groups = (group for group in resource.strategy.admission_fills if not any(name in spec for name in group))
-    return [name for group in groups for name in group]
-
-
-def _check_name(meta: Obj, key: Key) -> None:
-    name = meta.get("name") or ""
-    if not name:
-        raise bad_request(f"the name of the object ({key.name} based on URL) was undeterminable: name must be provided")
-    if name != key.name:
-        raise bad_request(f"the name of the object ({name}) does not match the name on the URL ({key.name})")
-    namespace = meta.get("namespace")
-    if key.namespace and namespace and namespace != key.namespace:
-        raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
-
 
 def _keep_metadata(new: Obj, old: Obj) -> None:
     """What no write may change or leave out."""
@@ -377,35 +379,3 @@ def _without_duplicate_owners(meta: Obj) -> tuple[str, ...]:
         f"reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: "
         f"{', '.join(duplicates)}",
     )
-
-
-def _is_finalized(resource: Resource, new: Obj, stored: Stored, old: Obj) -> bool:
-    if not stored.terminating or new["metadata"].get("finalizers"):
-        return False
-    if resource.kind == kinds.NAMESPACE and (new.get("spec") or {}).get("finalizers"):
-        return False
-    return not old["metadata"].get("deletionGracePeriodSeconds")
-
-
-def _namespace_terminating(resource: Resource, name: str, namespace: str) -> ApiError:
-    why = f"unable to create new content in namespace {namespace} because it is being terminated"
-    error = forbidden(resource.kind, name, why)
-    error.details = {
-        **(error.details or {}),
-        "causes": [
-            {
-                "reason": "NamespaceTerminating",
-                "message": f"namespace {namespace} is being terminated",
-                "field": "metadata.namespace",
-            }
-        ],
-    }
-    return error
-
-
-def _version_required(resource: Resource, name: str) -> ApiError:
-    message = "Invalid value: 0: must be specified for an update"
-    error = invalid(resource.kind, name, [Cause("FieldValueInvalid", message, "metadata.resourceVersion")])
-    error.message = f'{resource.kind.resource} "{name}" is invalid: metadata.resourceVersion: {message}'
-    error.details = {**(error.details or {}), "kind": resource.kind.plural}
-    return error

@@ -30,9 +30,9 @@ from shoal.cluster.apimachinery import Machinery
 from shoal.cluster.clock import SystemClock
 from shoal.cluster.embedded import EmbeddedCluster
 from shoal.cluster.registry import RegistrySettings
-from shoal.cluster.service_account_tokens import TokenSigner
 from shoal.cluster.store.sqlite import StoreBroken
 from shoal.cluster.store.tables import Store
+from shoal.cluster.token_signer import TokenSigner
 from shoal.controller_runtime.metrics import Metrics
 from shoal.controller_runtime.runnables import run_all
 from shoal.dialects import dialects

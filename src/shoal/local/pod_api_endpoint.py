@@ -16,7 +16,7 @@ from shoal.apiserver.app import build_application
 from shoal.apiserver.server import Server
 from shoal.apiserver.serving_certificate import Certificate, ensure
 from shoal.cluster.embedded import EmbeddedCluster
-from shoal.cluster.service_account_tokens import TokenSigner
+from shoal.cluster.token_signer import TokenSigner
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import SERVICE, SERVICE_ACCOUNT
 from shoal.kube.objects import Key, Obj, at_path

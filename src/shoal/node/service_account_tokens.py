@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from shoal.cluster.client import Cluster, OutcomeUnknown
-from shoal.cluster.service_account_tokens import TokenClaims, TokenSigner
+from shoal.cluster.token_signer import TokenClaims, TokenSigner
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import Kind
 from shoal.kube.objects import Obj, name_of, namespace_of, uid_of

@@ -8,17 +8,25 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from shoal.apiserver.printers import core, custom_resources, pods, policy, services, storage, workloads
+from shoal.apiserver.printers import (
+    core_printers,
+    custom_resources,
+    pod_printers,
+    policy_printers,
+    service_printers,
+    storage_printers,
+    workload_printers,
+)
 from shoal.apiserver.printers.table import TablePrinter
 from shoal.kube.kinds import Kind
 
 _PRINTERS: dict[tuple[str, str], TablePrinter] = {
-    **pods.PRINTERS,
-    **services.PRINTERS,
-    **storage.PRINTERS,
-    **workloads.PRINTERS,
-    **policy.PRINTERS,
-    **core.PRINTERS,
+    **pod_printers.PRINTERS,
+    **service_printers.PRINTERS,
+    **storage_printers.PRINTERS,
+    **workload_printers.PRINTERS,
+    **policy_printers.PRINTERS,
+    **core_printers.PRINTERS,
 }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -18,21 +18,15 @@ _AGE = Column("Age", "date", ".metadata.creationTimestamp", "Time since the obje
 
 def printer(kind: Kind) -> TablePrinter:
     declared = kind.columns or (_AGE,)
-    return TablePrinter((NAME, *(_described(column) for column in declared)), _cells(declared))
+    columns = [NAME]
+    for column in declared:
+        description = column.description or f"Custom resource definition column (in JSONPath format): {column.path}"
+        columns.append(replace(column, description=description))
 
-
-def _described(column: Column) -> Column:
-    if column.description:
-        return column
-    description = f"Custom resource definition column (in JSONPath format): {column.path}"
-    return Column(column.name, column.type, column.path, description, column.priority, column.format)
-
-
-def _cells(columns: tuple[Column, ...]) -> Callable[[Obj, datetime], list[Any]]:
     def cells(obj: Obj, now: datetime) -> list[Any]:
-        return [name(obj), *(_cell(column, obj, now) for column in columns)]
+        return [name(obj), *(_cell(column, obj, now) for column in declared)]
 
-    return cells
+    return TablePrinter(tuple(columns), cells)
 
 
 def _cell(column: Column, obj: Obj, now: datetime) -> Any:
@@ -41,7 +35,7 @@ def _cell(column: Column, obj: Obj, now: datetime) -> Any:
         return None
     value = found[0]
     if column.type == "string":
-        return _shown(value)
+        return value if isinstance(value, str) else msgspec.json.encode(value).decode()
     if column.type == "date":
         return durations.age_since(value, now) if isinstance(value, str) else None
     if column.type == "boolean":
@@ -49,9 +43,3 @@ def _cell(column: Column, obj: Obj, now: datetime) -> Any:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return int(value) if column.type == "integer" else float(value)
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, str):
-        return value
-    return msgspec.json.encode(value).decode()

@@ -44,17 +44,14 @@ def decode(data: bytes) -> Obj:
     envelope = dict(fields(data[len(_PREFIX) :]))
     type_meta = dict(fields(_bytes(envelope.get(1, b""))))
     api_version, kind = _text(type_meta.get(1, b"")), _text(type_meta.get(2, b""))
-    message = _message_name(api_version, kind)
+    if kind == "DeleteOptions":  # every group has it, and it is the same one
+        message = "meta.v1.DeleteOptions"
+    else:
+        group, _, version = api_version.rpartition("/")
+        message = f"{group.partition('.')[0] or 'core'}.{version}.{kind}"
     if message not in _messages():
         raise Malformed(f'no kind "{kind}" is registered for version "{api_version}"')
     return {"apiVersion": api_version, "kind": kind, **_read(_bytes(envelope.get(2, b"")), message, 0)}
-
-
-def _message_name(api_version: str, kind: str) -> str:
-    if kind == "DeleteOptions":  # every group has it, and it is the same one
-        return "meta.v1.DeleteOptions"
-    group, _, version = api_version.rpartition("/")
-    return f"{group.partition('.')[0] or 'core'}.{version}.{kind}"
 
 
 @cache
@@ -66,14 +63,13 @@ def _messages() -> dict[str, str]:
 
 @cache
 def _fields_of(message: str) -> dict[int, _Field]:
-    return dict(_parsed(entry) for entry in _messages()[message].split())
-
-
-def _parsed(entry: str) -> tuple[int, _Field]:
-    left, _, shape = entry.rpartition(":")
-    cut = min(at for at in (left.find("="), left.find("?")) if at > 0)
-    wrapper = next((w for w in ("{}<>[]", "{}", "[]") if shape.startswith(w)), "")
-    return int(left[:cut]), _Field(left[cut + 1 :], left[cut] == "=", wrapper, shape.removeprefix(wrapper))
+    found = {}
+    for entry in _messages()[message].split():  # number, '=' or '?', name, ':', wrapper, shape
+        left, _, shape = entry.rpartition(":")
+        cut = min(at for at in (left.find("="), left.find("?")) if at > 0)
+        wrapper = next((w for w in ("{}<>[]", "{}", "[]") if shape.startswith(w)), "")
+        found[int(left[:cut])] = _Field(left[cut + 1 :], left[cut] == "=", wrapper, shape.removeprefix(wrapper))
+    return found
 
 
 def _read(data: bytes, message: str, depth: int) -> Obj:
@@ -98,17 +94,16 @@ def _put(result: Obj, field: _Field, value: int | bytes, depth: int) -> None:
         result.setdefault(field.name, []).append(_one(field.shape, value, depth))
     elif field.wrapper:
         entry = dict(fields(_bytes(value)))
-        result.setdefault(field.name, {})[_text(entry.get(1, b""))] = _map_value(field, entry.get(2), depth)
+        key, item = _text(entry.get(1, b"")), entry.get(2, b"")
+        if field.wrapper == "{}<>[]":
+            decoded = [_one(field.shape, each, depth) for _, each in fields(_bytes(item or b""))]
+        else:
+            decoded = _one(field.shape, item, depth)
+        result.setdefault(field.name, {})[key] = decoded
     else:
         decoded = _one(field.shape, value, depth)
         if decoded is not None:
             result[field.name] = decoded
-
-
-def _map_value(field: _Field, value: int | bytes | None, depth: int) -> Any:
-    if field.wrapper == "{}<>[]":
-        return [_one(field.shape, item, depth) for _, item in fields(_bytes(value or b""))]
-    return _one(field.shape, b"" if value is None else value, depth)
 
 
 def _one(shape: str, value: int | bytes, depth: int) -> Any:

@@ -42,21 +42,21 @@ def _moment(data: bytes) -> tuple[datetime, int] | None:
         raise Malformed("a time is out of range") from None
 
 
-def _time(data: bytes, _: ReadSchema) -> str | None:
+def read_time(data: bytes, _: ReadSchema) -> str | None:
     found = _moment(data)
     return found[0].strftime("%Y-%m-%dT%H:%M:%SZ") if found else None
 
 
-def _micro_time(data: bytes, _: ReadSchema) -> str | None:
+def read_micro_time(data: bytes, _: ReadSchema) -> str | None:
     found = _moment(data)
     return f"{found[0].strftime('%Y-%m-%dT%H:%M:%S')}.{found[1] // 1000:06d}Z" if found else None
 
 
-def _quantity(data: bytes, _: ReadSchema) -> str:
+def read_quantity(data: bytes, _: ReadSchema) -> str:
     return _text(_parts(data).get(1, b"0")) or "0"
 
 
-def _int_or_string(data: bytes, _: ReadSchema) -> int | str | None:
+def read_int_or_string(data: bytes, _: ReadSchema) -> int | str | None:
     if not data:
         return None
     parts = _parts(data)
@@ -65,7 +65,7 @@ def _int_or_string(data: bytes, _: ReadSchema) -> int | str | None:
     return _number(parts.get(2, 0))
 
 
-def _raw(data: bytes, _: ReadSchema) -> Any:
+def read_raw_json(data: bytes, _: ReadSchema) -> Any:
     raw = _parts(data).get(1, b"")
     if not isinstance(raw, bytes):
         raise Malformed("a field has the wrong wire type")
@@ -75,18 +75,18 @@ def _raw(data: bytes, _: ReadSchema) -> Any:
         raise Malformed("an embedded JSON value is malformed") from None
 
 
-def _schema_or_bool(data: bytes, read: ReadSchema) -> Any:
+def read_schema_or_bool(data: bytes, read: ReadSchema) -> Any:
     parts = _parts(data)
     return read(_as_bytes(parts[2])) if 2 in parts else bool(_number(parts.get(1, 0)))
 
 
-def _schema_or_array(data: bytes, read: ReadSchema) -> Any:
+def read_schema_or_array(data: bytes, read: ReadSchema) -> Any:
     found = list(fields(data))
     single = [value for number, value in found if number == 1]
     return read(_as_bytes(single[-1])) if single else [read(_as_bytes(value)) for number, value in found if number == 2]
 
 
-def _schema_or_texts(data: bytes, read: ReadSchema) -> Any:
+def read_schema_or_texts(data: bytes, read: ReadSchema) -> Any:
     found = list(fields(data))
     single = [value for number, value in found if number == 1]
     return read(_as_bytes(single[-1])) if single else [_text(value) for number, value in found if number == 2]
@@ -99,12 +99,12 @@ def _as_bytes(value: int | bytes) -> bytes:
 
 
 SPECIAL: dict[str, Callable[[bytes, ReadSchema], Any]] = {
-    "Time": _time,
-    "MicroTime": _micro_time,
-    "Quantity": _quantity,
-    "IntOrString": _int_or_string,
-    "Raw": _raw,
-    "SchemaOrBool": _schema_or_bool,
-    "SchemaOrArray": _schema_or_array,
-    "SchemaOrTexts": _schema_or_texts,
+    "Time": read_time,
+    "MicroTime": read_micro_time,
+    "Quantity": read_quantity,
+    "IntOrString": read_int_or_string,
+    "Raw": read_raw_json,
+    "SchemaOrBool": read_schema_or_bool,
+    "SchemaOrArray": read_schema_or_array,
+    "SchemaOrTexts": read_schema_or_texts,
 }

@@ -29,7 +29,7 @@ def fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
         elif wire_type == _FIXED32:
             value, at = int.from_bytes(_run(data, at, 4), "little"), at + 4
         else:
-            raise Malformed(f"proto: illegal wireType {wire_type}")
+            raise Malformed(f"field {number} has the unknown wire type {wire_type}")
         yield number, value
 
 
@@ -43,7 +43,7 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
     value, shift = 0, 0
     while True:
         if at >= len(data):
-            raise Malformed("unexpected EOF")
+            raise Malformed("the message ends in the middle of a number")
         byte = data[at]
         at += 1
         value |= (byte & 0x7F) << shift
@@ -51,10 +51,10 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
             return value, at
         shift += 7
         if shift > 63:
-            raise Malformed("proto: integer overflow")
+            raise Malformed("a number is longer than 64 bits")
 
 
 def _run(data: bytes, at: int, length: int) -> bytes:
     if at + length > len(data):
-        raise Malformed("unexpected EOF")
+        raise Malformed(f"the message ends in the middle of a field of {length} bytes")
     return data[at : at + length]

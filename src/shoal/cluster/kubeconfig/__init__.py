@@ -1,11 +1,11 @@
 """How to reach an API server: what a kubeconfig or a pod's service account specifies, ready for any HTTP client.
 
-`kubeconfig` reads the files people have, `pods` what a cluster gives its pods, `plugins` runs the programs that fetch
-credentials, `tls` verifies the server and presents our certificate. The result is a `ConnectionConfig`. Nothing
+`contexts` reads the files people have, `in_cluster` what a cluster gives its pods, `exec_plugin` runs the programs that
+fetch credentials, `tls` verifies the server and presents our certificate. The result is a `ConnectionConfig`. Nothing
 here opens one, so a program that brings its own HTTP client can use it as well.
 """
 
-from shoal.cluster.kubeconfig.connection import (
+from shoal.cluster.kubeconfig.connection_config import (
     STATIC_CREDENTIALS,
     ConnectionConfig,
     ConnectionConfigError,

@@ -15,9 +15,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from shoal.cluster.kubeconfig.connection import STATIC_CREDENTIALS, ConnectionConfig, ConnectionConfigError, Credentials
+from shoal.cluster.kubeconfig.connection_config import (
+    STATIC_CREDENTIALS,
+    ConnectionConfig,
+    ConnectionConfigError,
+    Credentials,
+)
 from shoal.cluster.kubeconfig.exec_plugin import ExecPlugin, ExecPluginCredentials
-from shoal.cluster.kubeconfig.parse import KubeconfigEntry, read
+from shoal.cluster.kubeconfig.kubeconfig_entry import KubeconfigEntry, read
 from shoal.cluster.kubeconfig.tls import CertificateFiles, TlsConfig
 from shoal.cluster.kubeconfig.token_file import TokenFile, bearer_header, is_token
 
@@ -40,7 +45,7 @@ def contexts(files: Path | Sequence[Path]) -> list[str]:
 
 
 def from_kubeconfig(files: Path | Sequence[Path], *, server: str = "", context: str = "") -> ConnectionConfig:
-    """A context, by default the current one; `server` replaces its address. Raises NoConnection."""
+    """A context, by default the current one; `server` replaces its address. Raises ConnectionConfigError."""
     config = _Files.referrer(files)
     name = context or config.current()
     context_entry = config.named("contexts", name, "context")
@@ -51,9 +56,14 @@ def from_kubeconfig(files: Path | Sequence[Path], *, server: str = "", context: 
         if user_name
         else KubeconfigEntry(context_entry.file, "", {})
     )
-    url = _url(server) or _server_of(cluster)
+    url = _url(server or _server_of(cluster))
     tls = _tls_config(cluster) if url.startswith("https") else None
     headers, credentials = _credentials(user, cluster, url, tls)
+    server_name = cluster.text("tls-server-name")
+    if server_name and (not _is_host(server_name) or server_name.startswith(".")):
+        why = f"should be a host's name such as kubernetes.default, not {server_name!r}"
+        raise cluster.error("tls-server-name", why)
+    credential_files = [user.file_path(key) for key in ("client-certificate", "client-key", "tokenFile")]
     return ConnectionConfig(
         url,
         headers,
@@ -61,21 +71,15 @@ def from_kubeconfig(files: Path | Sequence[Path], *, server: str = "", context: 
         context_entry.text("namespace") or "default",
         credentials=credentials,
         proxy=_proxy(cluster, url),
-        server_name=_server_name(cluster),
+        server_name=server_name,
         compression=not (cluster.flag("disable-compression") or _is_local(url)),
         user_description=f"user {user_name} of {user.file}"
         if user_name
         else f"no user: context {name} of {context_entry.file} has no user",
         name=name,
         certificate=user.content("client-certificate"),
-        files=(*(entry.file for entry in config.entries), *_files_of(user)),
+        files=(*(entry.file for entry in config.entries), *(path for path in credential_files if path is not None)),
     )
-
-
-def _files_of(user: KubeconfigEntry) -> Iterator[Path]:
-    for name in ("client-certificate", "client-key", "tokenFile"):
-        if (path := user.file_path(name)) is not None:
-            yield path
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,35 +130,30 @@ def _server_of(cluster: KubeconfigEntry) -> str:
         raise cluster.error("server", "is missing; give the server's address, such as https://10.0.0.1:6443")
     if why := server_url_error(value):
         raise cluster.error("server", why)
-    return _url(value)
+    return value
 
 
 def server_url_error(value: str) -> str:
     """What an address of a server should be, where no server can be at this one; '' where one can."""
     if "@" in value:
         return "should be an address only: users and passwords have no place in it"
-    return "" if _is_address(_url(value)) else f"should be an address such as https://10.0.0.1:6443, not {value!r}"
-
-
-def _is_address(url: str) -> bool:
     try:
-        parts = urlsplit(url)
-        has_port = parts.port is None or parts.port > 0
+        parts = urlsplit(_url(value))
+        has_valid_port = parts.port is None or parts.port > 0
     except ValueError:
-        return False
-    is_plain = has_port and not parts.query and not parts.fragment
-    return parts.scheme in ("http", "https") and _is_host(parts.hostname) and is_plain
+        has_valid_port = False
+    if (
+        has_valid_port
+        and parts.scheme in ("http", "https")
+        and _is_host(parts.hostname)
+        and not (parts.query or parts.fragment)
+    ):
+        return ""
+    return f"should be an address such as https://10.0.0.1:6443, not {value!r}"
 
 
 def _is_host(name: str | None) -> bool:
     return re.fullmatch(r"[\w.-]+|[0-9a-fA-F:.]+(%\w+)?", name or "") is not None
-
-
-def _server_name(cluster: KubeconfigEntry) -> str:
-    name = cluster.text("tls-server-name")
-    if name and (not _is_host(name) or name.startswith(".")):
-        raise cluster.error("tls-server-name", f"should be a host's name such as kubernetes.default, not {name!r}")
-    return name
 
 
 def _url(value: str) -> str:
@@ -197,7 +196,14 @@ def _credentials(
     user: KubeconfigEntry, cluster: KubeconfigEntry, url: str, tls: TlsConfig | None
 ) -> tuple[Mapping[str, str], Credentials]:
     """What every request carries, and what changes. A file counts more than a token written down, as for kubectl."""
-    headers = _impersonation_headers(user)
+    if user.strings("as-groups") or user.mapping("as-user-extra"):
+        raise user.error("as-groups", "and as-user-extra are not served; give the rights to a user of their own")
+    headers: dict[str, str] = {}
+    for name, header in (("as", "Impersonate-User"), ("as-uid", "Impersonate-Uid")):
+        if value := user.text(name):
+            if not is_token(value):
+                raise user.error(name, "should be one line of plain characters")
+            headers[header] = value
     if user.text("username") or user.text("password"):
         raise user.error("username", "cannot be used: API servers take no passwords any more. Use a token instead")
     if (old := user.mapping("auth-provider")) is not None:
@@ -212,7 +218,7 @@ def _credentials(
         return {**headers, **bearer_header(token)}, _renewed_files(user, tls) or STATIC_CREDENTIALS
     if (entry := user.mapping("exec")) is not None:
         return headers, ExecPluginCredentials(
-            ExecPlugin.read(entry, cluster, url), tls.context_with_certificate if tls else _no_tls
+            ExecPlugin.read(entry, cluster, url), tls.context_with_certificate if tls else None
         )
     return headers, _renewed_files(user, tls) or STATIC_CREDENTIALS
 
@@ -226,20 +232,6 @@ def _renewed_files(user: KubeconfigEntry, tls: TlsConfig | None) -> Credentials 
         if tls and certificate and key and in_files
         else None
     )
-
-
-def _no_tls(_: bytes, __: bytes) -> ssl.SSLContext:
-    raise ConnectionConfigError("the exec plugin gave a client certificate, but the server's address is plain http")
-
-
-def _impersonation_headers(user: KubeconfigEntry) -> dict[str, str]:
-    if user.strings("as-groups") or user.mapping("as-user-extra"):
-        raise user.error("as-groups", "and as-user-extra are not served; give the rights to a user of their own")
-    value = {"as": "Impersonate-User", "as-uid": "Impersonate-Uid"}
-    for name in value:
-        if user.text(name) and not is_token(user.text(name)):
-            raise user.error(name, "should be one line of plain characters")
-    return {header: user.text(name) for name, header in value.items() if user.text(name)}
 
 
 def _proxy(cluster: KubeconfigEntry, url: str) -> str:

@@ -21,8 +21,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from shoal.cluster.kubeconfig.connection import ConnectionConfigError, RequestCredentials
-from shoal.cluster.kubeconfig.parse import KubeconfigEntry
+from shoal.cluster.kubeconfig.connection_config import ConnectionConfigError, RequestCredentials
+from shoal.cluster.kubeconfig.kubeconfig_entry import KubeconfigEntry
 from shoal.cluster.kubeconfig.token_file import bearer_header, is_token
 
 VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
@@ -55,10 +55,15 @@ class ExecPlugin:
             raise entry.error("command", "is missing; name the program that fetches the credentials")
         if "/" in command:
             command = str(entry.file.parent / Path(command).expanduser())
+        mode = entry.text("interactiveMode")
+        if not mode and version.endswith("/v1beta1"):
+            mode = InteractiveMode.IF_AVAILABLE
+        if mode not in set(InteractiveMode):
+            raise entry.error("interactiveMode", f"should be one of {', '.join(InteractiveMode)}, not {mode!r}")
         env = {entry.text("name"): entry.text("value") for entry in entry.items("env")}
         cluster_info = _cluster_info(cluster, url) if entry.flag("provideClusterInfo") else None
         return cls(
-            command, tuple(entry.strings("args")), env, version, _interactive_mode(entry, version),
+            command, tuple(entry.strings("args")), env, version, InteractiveMode(mode),
             f"{entry.path} of {entry.file}", entry.text("installHint").strip(), cluster_info,
         )  # fmt: skip
 
@@ -69,16 +74,23 @@ class ExecPlugin:
                 f"the plugin {self.command} ({self.where}) wants to ask a person, but there is no terminal"
             )
         is_interactive = has_terminal and self.interactive is not InteractiveMode.NEVER
+        spec: dict[str, Any] = {"interactive": is_interactive}
+        if self.cluster is not None:
+            spec["cluster"] = self.cluster
+        exec_info = json.dumps({"apiVersion": self.api_version, "kind": "ExecCredential", "spec": spec})
         try:
             result = subprocess.run(  # its own complaints go to our stderr, where the person sees them
                 [self.command, *self.args],
                 stdin=None if is_interactive else subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
-                env={**os.environ, **self.env, "KUBERNETES_EXEC_INFO": self._exec_info(is_interactive=is_interactive)},
+                env={**os.environ, **self.env, "KUBERNETES_EXEC_INFO": exec_info},
                 check=False,
             )
         except OSError as problem:
-            raise self._start_error(problem) from None
+            hint = f". {self.hint}" if self.hint else "; install it, or put it on the PATH"
+            missing = shutil.which(self.command) is None
+            reason = f"is not there{hint}" if missing else f"cannot be run: {problem.strerror}"
+            raise ConnectionConfigError(f"the plugin {self.command} ({self.where}) {reason}") from None
         except ValueError:  # no program can be given a zero byte
             raise ConnectionConfigError(
                 f"the plugin {self.command!r} ({self.where}) has a zero byte in its entry"
@@ -87,18 +99,6 @@ class ExecPlugin:
             entry = f"the plugin {self.command} ({self.where}) ended with code {result.returncode}"
             raise ConnectionConfigError(f"{entry}. Run it by hand to see why, or log in again")
         return self._parse_output(result.stdout)
-
-    def _exec_info(self, *, is_interactive: bool) -> str:
-        spec: dict[str, Any] = {"interactive": is_interactive}
-        if self.cluster is not None:
-            spec["cluster"] = self.cluster
-        return json.dumps({"apiVersion": self.api_version, "kind": "ExecCredential", "spec": spec})
-
-    def _start_error(self, problem: OSError) -> ConnectionConfigError:
-        hint = f". {self.hint}" if self.hint else "; install it, or put it on the PATH"
-        missing = shutil.which(self.command) is None
-        reason = f"is not there{hint}" if missing else f"cannot be run: {problem.strerror}"
-        return ConnectionConfigError(f"the plugin {self.command} ({self.where}) {reason}")
 
     def _parse_output(self, output: bytes) -> Mapping[str, Any]:
         message = f"the plugin {self.command} ({self.where}) did not answer with an ExecCredential"
@@ -112,16 +112,6 @@ class ExecPlugin:
         if not isinstance(status, dict):
             raise ConnectionConfigError(f"{message}: it has no status")
         return status
-
-
-def _interactive_mode(entry: KubeconfigEntry, version: str) -> InteractiveMode:
-    value = entry.text("interactiveMode")
-    if not value and version.endswith("/v1beta1"):
-        return InteractiveMode.IF_AVAILABLE
-    try:
-        return InteractiveMode(value)
-    except ValueError:
-        raise entry.error("interactiveMode", f"should be one of {', '.join(InteractiveMode)}, not {value!r}") from None
 
 
 def _cluster_info(cluster: KubeconfigEntry, url: str) -> dict[str, Any]:
@@ -139,12 +129,12 @@ def _cluster_info(cluster: KubeconfigEntry, url: str) -> dict[str, Any]:
 
 
 class ExecPluginCredentials:
-    """What the plugin gave, until it expires; `now` and `has_terminal` are the world's."""
+    """What the plugin returned, until it expires. `make_context` is None where the server has a plain http address."""
 
     def __init__(
         self,
         plugin: ExecPlugin,
-        make_context: MakeSslContext,
+        make_context: MakeSslContext | None,
         *,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         has_terminal: Callable[[], bool] = lambda: sys.stdin is not None and sys.stdin.isatty(),
@@ -169,28 +159,27 @@ class ExecPluginCredentials:
         creds = RequestCredentials(bearer_header(token) if token else {}, self._certificate(status))
         if not creds.headers and creds.ssl_context is None:
             raise self._error("gave neither a token nor a client certificate")
-        self._cached = (creds, self._expiry(status))
+        expires_at = None
+        if expiration := _text(status, "expirationTimestamp"):
+            try:
+                expires_at = datetime.fromisoformat(expiration).astimezone(UTC)
+            except ValueError:
+                raise self._error(f"returned credentials that expire at {expiration!r}, which is no time") from None
+        self._cached = (creds, expires_at)
         return creds
 
     def _certificate(self, status: Mapping[str, Any]) -> ssl.SSLContext | None:
         certificate, key = _text(status, "clientCertificateData"), _text(status, "clientKeyData")
         if not certificate and not key:
             return None
+        if self._make_context is None:
+            raise self._error("gave a client certificate, but the server's address is plain http")
         if not certificate or not key:
             raise self._error("gave a client certificate without its key, or a key without its certificate")
         try:
             return self._make_context(certificate.encode(), key.encode())
         except ssl.SSLError:
             raise self._error("gave a client certificate and a key that do not make a pair in PEM form") from None
-
-    def _expiry(self, status: Mapping[str, Any]) -> datetime | None:
-        value = _text(status, "expirationTimestamp")
-        if not value:
-            return None
-        try:
-            return datetime.fromisoformat(value).astimezone(UTC)
-        except ValueError:
-            raise self._error(f"returned credentials that expire at {value!r}, which is no time") from None
 
     def _error(self, what: str) -> ConnectionConfigError:
         return ConnectionConfigError(f"the plugin {self._plugin.command} ({self._plugin.where}) {what}")

@@ -6,7 +6,7 @@ import ssl
 from collections.abc import Mapping
 from pathlib import Path
 
-from shoal.cluster.kubeconfig.connection import ConnectionConfig, ConnectionConfigError
+from shoal.cluster.kubeconfig.connection_config import ConnectionConfig, ConnectionConfigError
 from shoal.cluster.kubeconfig.tls import TlsConfig
 from shoal.cluster.kubeconfig.token_file import TokenFile
 

@@ -1,4 +1,4 @@
-"""Knowing the server by its certificate, and showing it ours."""
+"""TLS to an API server: verification of its certificate, and our client certificate."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from shoal.cluster.kubeconfig.connection import ConnectionConfigError, RequestCredentials
+from shoal.cluster.kubeconfig.connection_config import ConnectionConfigError, RequestCredentials
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,15 @@ class TlsConfig:
     def context_with_certificate(self, certificate: bytes, key: bytes) -> ssl.SSLContext:
         """The same, and a certificate of our own. Raises ssl.SSLError where the two do not belong together."""
         context = self.context()
-        _load_certificate(context, certificate, key)
+        # A client certificate can only be loaded from a file: a temporary one that only this user can read.
+        handle, name = tempfile.mkstemp(prefix="shoal-")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(certificate + b"\n" + key)
+            # A key that needs a password is rejected: without one given here, OpenSSL would prompt for it.
+            context.load_cert_chain(name, password="")
+        finally:
+            Path(name).unlink()
         return context
 
 
@@ -65,15 +73,3 @@ class CertificateFiles:
 
     def fetch(self) -> RequestCredentials:
         return self.cached()
-
-
-def _load_certificate(ssl_context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
-    """A client certificate can only be loaded from a file, so there is one for a moment that only we can read."""
-    handle, name = tempfile.mkstemp(prefix="shoal-")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(certificate + b"\n" + key)
-        # A key that needs a password is rejected: without one given here, OpenSSL would prompt for it.
-        ssl_context.load_cert_chain(name, password="")
-    finally:
-        Path(name).unlink()

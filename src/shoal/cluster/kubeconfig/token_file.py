@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from shoal.cluster.kubeconfig.connection import ConnectionConfigError, RequestCredentials
+from shoal.cluster.kubeconfig.connection_config import ConnectionConfigError, RequestCredentials
 
 
 def bearer_header(token: str) -> Mapping[str, str]:
@@ -14,7 +14,7 @@ def bearer_header(token: str) -> Mapping[str, str]:
 
 
 def is_token(text: str) -> bool:
-    """Whether it can be shown to a server at all: line breaks would be headers of their own."""
+    """Whether it can be sent in a header: line breaks would be headers of their own."""
     return re.fullmatch(r"[ -~]+", text) is not None
 
 
@@ -29,27 +29,21 @@ class TokenFile:
     def cached(self) -> RequestCredentials:
         try:
             found = self._path.stat()
-        except OSError as problem:
-            raise self._unreadable(problem) from None
-        if self._signature != (signature := (found.st_ino, found.st_mtime_ns, found.st_size)):
-            self._read()
-            self._signature = signature  # after the reading: a change in between is seen the next time
+            signature = (found.st_ino, found.st_mtime_ns, found.st_size)
+            if self._signature == signature:
+                return self._credentials
+            token = self._path.read_text().strip()
+        except (OSError, UnicodeDecodeError) as problem:
+            reason = problem.strerror if isinstance(problem, OSError) else problem
+            message = f"the token file {self._path} cannot be read: {reason}; have it written again"
+            raise ConnectionConfigError(message) from None
+        if not is_token(token):
+            what = "holds more than a token" if token else "is empty"
+            raise ConnectionConfigError(f"the token file {self._path} {what}; have it written again")
+        self._credentials = RequestCredentials(bearer_header(token))
+        self._signature = signature  # taken before the reading: a change in between is seen the next time
         return self._credentials
 
     def fetch(self) -> RequestCredentials:
         self._signature = None
         return self.cached()
-
-    def _read(self) -> None:
-        try:
-            token = self._path.read_text().strip()
-        except (OSError, UnicodeDecodeError) as problem:
-            raise self._unreadable(problem) from None
-        if not is_token(token):
-            what = "holds more than a token" if token else "is empty"
-            raise ConnectionConfigError(f"the token file {self._path} {what}; have it written again")
-        self._credentials = RequestCredentials(bearer_header(token))
-
-    def _unreadable(self, problem: Exception) -> ConnectionConfigError:
-        reason = problem.strerror if isinstance(problem, OSError) else problem
-        return ConnectionConfigError(f"the token file {self._path} cannot be read: {reason}; have it written again")

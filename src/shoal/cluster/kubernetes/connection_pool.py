@@ -1,8 +1,8 @@
-"""Questions and their whole answers over kept connections: the way that nearly all requests take.
+"""Pooled HTTP/1.1 connections for requests whose response is read whole, which nearly all are.
 
 A general HTTP client spends several times as long on a small request as its bytes need, and an operator makes a dozen
-of them per job. Here is only what every question to an API server has in common: HTTP/1.1, one question at a time per
-connection, the answer read to its end. Proxies, streams and conversations are left to the general client.
+of them per job. Here is only what every request to an API server has in common: HTTP/1.1, one request at a time per
+connection, the response read to its end. Proxies, streams and websockets are left to the general client.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from aiohappyeyeballs import start_connection
 from yarl import URL
 
 from shoal.cluster.kubeconfig import RequestCredentials
+from shoal.cluster.kubernetes.api_request import ApiRequest
 from shoal.cluster.kubernetes.http1 import Http1Connection, Response, keepalive_socket
-from shoal.cluster.kubernetes.request import ApiRequest
 
 IDLE_SECONDS = 45  # of idle connections; API servers keep them for 90
 _DNS_CACHE_SECONDS = 10  # that the addresses of a name are taken to be the same
@@ -44,14 +44,14 @@ class ConnectionPool:
     """With one server. Close it at the end."""
 
     def __init__(self, url: str, headers: Mapping[str, str], server_name: str = "") -> None:
-        """`headers` go with every question."""
+        """`headers` go with every request."""
         base = URL(url)
         self._secure = base.scheme == "https"
         self._host, self._port = base.raw_host or "", base.port
         self._prefix = base.raw_path.rstrip("/")
         self._server_name = (server_name or self._host).rstrip(".")
         self._headers = {"Host": base.host_port_subcomponent or "", **headers}
-        self._common: tuple[RequestCredentials, bytes] | None = None  # the lines of headers that go with what is shown
+        self._common: tuple[RequestCredentials, bytes] | None = None  # the header lines of these credentials
         self._idle: list[Http1Connection] = []  # the one that waits for longest first
         self._trust: ssl.SSLContext | None = None
         self._closed = False
@@ -59,12 +59,12 @@ class ConnectionPool:
         self._addresses_end = 0.0
 
     def close(self) -> None:
-        """Connections that wait end; those in use end with their answer."""
+        """Connections that wait end; those in use end with their response."""
         self._closed = True
         self._drop_idle()
 
     async def send(self, request: ApiRequest, creds: RequestCredentials) -> Response:
-        """Raises NoWay, or OSError where it broke."""
+        """Raises ConnectFailed, or OSError where the connection broke."""
         data = self._encode_request(request, creds)
         connection = self._idle_connection(creds.ssl_context)
         if connection is None:
@@ -89,7 +89,12 @@ class ConnectionPool:
 
     def _encode_request(self, request: ApiRequest, creds: RequestCredentials) -> bytes:
         if self._common is None or self._common[0] is not creds:
-            self._common = (creds, _header_lines({**self._headers, **creds.headers}))
+            headers = {**self._headers, **creds.headers}
+            for name, value in headers.items():
+                if _has_line_break(name + value):
+                    message = f"the header {name!r} would be more than one line. Check the credentials"
+                    raise ConnectFailed(ValueError(message))
+            self._common = (creds, "".join(f"{name}: {value}\r\n" for name, value in headers.items()).encode())
         if not _is_target(request.path):
             raise ConnectFailed(ValueError(f"{request.path!r} is no address"))
         head = f"{request.method} {self._prefix}{request.path} HTTP/1.1\r\nAccept: {request.accept}\r\n"
@@ -119,30 +124,19 @@ class ConnectionPool:
         tls_options: dict[str, Any] = (
             {"ssl": ssl_context or True, "server_hostname": self._server_name} if self._secure else {}
         )
+        loop = asyncio.get_running_loop()
         try:
+            # Addresses are looked up once, for all callers until the lookup expires.
+            if self._addresses is None or (self._addresses.done() and self._addresses_end <= loop.time()):
+                lookup = loop.getaddrinfo(self._host, self._port, type=socket.SOCK_STREAM)
+                self._addresses = asyncio.ensure_future(lookup)
+                self._addresses_end = loop.time() + _DNS_CACHE_SECONDS
+            addresses = await asyncio.shield(self._addresses)
             sock = await start_connection(
-                await self._resolve(), happy_eyeballs_delay=_NEXT_ADDRESS_SECONDS, socket_factory=keepalive_socket
+                addresses, happy_eyeballs_delay=_NEXT_ADDRESS_SECONDS, socket_factory=keepalive_socket
             )
-            _, connection = await asyncio.get_running_loop().create_connection(
-                lambda: Http1Connection(ssl_context), sock=sock, **tls_options
-            )
+            _, connection = await loop.create_connection(lambda: Http1Connection(ssl_context), sock=sock, **tls_options)
         except (OSError, UnicodeError) as problem:  # UnicodeError: of a host that can be no name
             self._addresses_end = 0.0
             raise ConnectFailed(problem) from None
         return connection
-
-    async def _resolve(self) -> list[Any]:
-        """The server's addresses: looked up once, for all callers until the lookup expires."""
-        loop = asyncio.get_running_loop()
-        if self._addresses is None or (self._addresses.done() and self._addresses_end <= loop.time()):
-            lookup = loop.getaddrinfo(self._host, self._port, type=socket.SOCK_STREAM)
-            self._addresses = asyncio.ensure_future(lookup)
-            self._addresses_end = loop.time() + _DNS_CACHE_SECONDS
-        return await asyncio.shield(self._addresses)
-
-
-def _header_lines(headers: Mapping[str, str]) -> bytes:
-    for name, value in headers.items():
-        if _has_line_break(name + value):
-            raise ConnectFailed(ValueError(f"the header {name!r} would be more than one line. Check the credentials"))
-    return "".join(f"{name}: {value}\r\n" for name, value in headers.items()).encode()

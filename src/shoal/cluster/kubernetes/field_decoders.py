@@ -8,8 +8,7 @@ through a shape is for reading; it never travels back.
 from __future__ import annotations
 
 import gc
-from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Any, Generic, TypedDict, TypeVar, cast
 
 import msgspec
@@ -96,11 +95,17 @@ class Decoder:
         return None if found.get("kind") == "Status" else found
 
     def items(self, body: bytes) -> tuple[list[Obj], ListMeta]:
-        with _gc_disabled(len(body) > _LARGE_BYTES):
-            try:
-                found = self._items.decode(body)
-            except msgspec.ValidationError:  # an odd object, such as one with a null for its labels
-                found = _ALL_ITEMS.decode(body)
+        # Decoded JSON holds no cycles; looking for them costs more than a large list's decoding itself.
+        pauses_gc = len(body) > _LARGE_BYTES and gc.isenabled()
+        if pauses_gc:
+            gc.disable()
+        try:
+            found = self._items.decode(body)
+        except msgspec.ValidationError:  # an odd object, such as one with a null for its labels
+            found = _ALL_ITEMS.decode(body)
+        finally:
+            if pauses_gc:
+                gc.enable()
         return cast(list[Obj], found.items or []), cast(ListMeta, found.metadata)
 
     def event(self, line: bytes) -> tuple[str, Obj]:
@@ -140,16 +145,3 @@ class Decoders:
     def of(self, kind: Kind) -> Decoder:
         """The same for every version of a kind."""
         return self._by_resource.get(kind.resource, _EVERYTHING) if self._by_resource else _EVERYTHING
-
-
-@contextmanager
-def _gc_disabled(large: bool) -> Generator[None, None, None]:
-    """Decoded JSON holds no cycles; looking for them costs more than a large list's decoding itself."""
-    if not large or not gc.isenabled():
-        yield
-        return
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()

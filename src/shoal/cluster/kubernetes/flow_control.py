@@ -1,9 +1,9 @@
-"""How many requests are in flight at once: as many as the server bears, found by trying.
+"""An adaptive limit of the requests in flight.
 
 There is no fixed rate. The limit grows while responses stay quick (fast at first, by one per round later), halves when
 the server reports overload, and shrinks a little while responses take many times as long as the quickest did: then
-requests only wait in the server's queue instead of in ours. Watches, logs and leases do not wait in line: a leader
-that cannot renew its lease because it is busy would be deposed for being busy.
+requests only wait in the server's queue instead of in ours. Watches, logs and leases do not wait in line: a busy
+leader must still renew its lease in time.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from dataclasses import dataclass
 class ConcurrencyBounds:
     initial: float = 32
     least: float = 1
-    # Answers may be slow for reasons that asking less does not change. And a server that writes its log to disk takes
-    # what arrives together as one: eight at a time were seen to cost it up to twice as much each as thirty-two.
+    # Responses may be slow for reasons that fewer requests do not change. And a server that writes its log to disk
+    # batches what arrives together: eight at a time were measured to cost up to twice as much each as thirty-two.
     slow_minimum: float = 32
     most: float = 256
-    easy: float = 4  # times the quickest answer: below it there is room for more
-    slow: float = 12  # above it there are too many
+    easy: float = 4  # times the quickest response: below it the limit may grow
+    slow: float = 12  # above it the limit shrinks
 
 
 class ConcurrencyLimit:
@@ -37,8 +37,14 @@ class ConcurrencyLimit:
         self._smoothed_latency: dict[str, float] = {}
 
     def observe(self, latency_class: str, seconds: float, *, was_full: bool) -> None:
-        """A request of this sort was answered; `was_full`: as many as allowed were on their way."""
-        slowdown = self._slowdown(latency_class, seconds)
+        """A request of this class was answered; `was_full`: as many as allowed were in flight."""
+        best = min(
+            self._best_latency.get(latency_class, seconds) * 1.002, seconds
+        )  # rises slowly, so that one lucky response does not count for ever
+        smoothed = self._smoothed_latency.get(latency_class, seconds)
+        smoothed += (seconds - smoothed) * 0.1
+        self._best_latency[latency_class], self._smoothed_latency[latency_class] = best, smoothed
+        slowdown = smoothed / max(best, 1e-4)
         if slowdown > self._bounds.slow:
             self._slow_start = False
             self._set_limit(max(self.limit - 0.5 / self.limit, min(self.limit, self._bounds.slow_minimum)))
@@ -51,16 +57,6 @@ class ConcurrencyLimit:
         if sent_at >= self._halved_at:
             self._halved_at = now
             self._set_limit(self.limit / 2)
-
-    def _slowdown(self, latency_class: str, seconds: float) -> float:
-        """How much longer answers take now than the quickest; the quickest is forgotten slowly."""
-        best = min(self._best_latency.get(latency_class, seconds) * 1.002, seconds)
-        smoothed = self._smoothed_latency.get(latency_class, seconds)
-        self._best_latency[latency_class], self._smoothed_latency[latency_class] = (
-            best,
-            smoothed + (seconds - smoothed) * 0.1,
-        )
-        return self._smoothed_latency[latency_class] / max(best, 1e-4)
 
     def _set_limit(self, limit: float) -> None:
         self.limit = min(max(limit, self._bounds.least), self._bounds.most)
@@ -79,7 +75,7 @@ class RequestQueue:
         return self._in_flight >= int(self._limiter.limit)
 
     async def acquire(self) -> None:
-        """Wait for a turn; it is given back with `release`."""
+        """Wait for a turn; call `release` afterwards."""
         if not self.is_full and not self._waiting:
             self._in_flight += 1
             return

@@ -30,7 +30,7 @@ class Http1Connection(asyncio.Protocol):
     def __init__(self, ssl_context: ssl.SSLContext | None) -> None:
         self.ssl_context = ssl_context
         self.idle_since = 0.0
-        self.has_received = False  # anything since the last question
+        self.has_received = False  # anything since the last request
         self.is_open = False
         self._response: asyncio.Future[Response] | None = None
         self._parser = httptools.HttpResponseParser(self)
@@ -42,7 +42,7 @@ class Http1Connection(asyncio.Protocol):
         self._body: list[bytes] = []
 
     async def send(self, data: bytes) -> Response:
-        """Raises OSError where the connection breaks before the answer's end."""
+        """Raises OSError where the connection breaks before the response has ended."""
         response: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
         self._response = response
         self.has_received = False
@@ -54,7 +54,7 @@ class Http1Connection(asyncio.Protocol):
             raise
         finally:
             self._response = None
-            self._reset()  # while it waits it holds on to no answer
+            self._reset()  # an idle connection holds no body in memory
 
     def is_reusable(self) -> bool:
         """Whether nothing was received since the last response, and nothing of the last request is left to send.
@@ -90,7 +90,7 @@ class Http1Connection(asyncio.Protocol):
 
     def eof_received(self) -> None:
         if self._has_head and not self._headers.keys() & {"content-length", "transfer-encoding"}:
-            self._succeed()  # its head did not say how long it is: it ends where the connection does
+            self._succeed()  # without a length the body ends with the connection
         self._fail(_closed())
 
     def connection_lost(self, problem: Exception | None) -> None:
@@ -100,11 +100,11 @@ class Http1Connection(asyncio.Protocol):
 
     def on_message_begin(self) -> None:
         if self._is_unexpected:
-            self.end()  # two answers to one question
+            self.end()  # two responses to one request
         self._reset()
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        if not self._has_head:  # after it come trailers, which say nothing that matters here
+        if not self._has_head:  # what follows the head are trailers, which are ignored
             self._headers[name.decode("latin-1").lower()] = value.decode("latin-1")
 
     def on_headers_complete(self) -> None:
@@ -115,10 +115,10 @@ class Http1Connection(asyncio.Protocol):
 
     def on_message_complete(self) -> None:
         if self._parser.get_status_code() < 200:
-            self._has_head = False  # a word in between, such as 100 Continue: the answer follows
+            self._has_head = False  # an interim response such as 100 Continue: the final one follows
             return
         if not self._parser.should_keep_alive() or self._transport.get_write_buffer_size():
-            self.end()  # it is to be the last, or what is left of the question would be in the way of the next
+            self.end()  # the server closes it, or the rest of this request would delay the next
         self._succeed()
 
     @property

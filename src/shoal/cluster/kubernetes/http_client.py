@@ -27,14 +27,21 @@ from shoal.cluster.client import (
 )
 from shoal.cluster.clock import Clock
 from shoal.cluster.kubeconfig import ConnectionConfig
-from shoal.cluster.kubernetes import discovery, pod_exec
-from shoal.cluster.kubernetes.discovery import AccessReview, Version
-from shoal.cluster.kubernetes.errors import Unreachable
+from shoal.cluster.kubernetes import discovery_client, exec_client
+from shoal.cluster.kubernetes.api_request import JSON, LIST_OF_METADATA, METADATA, ApiRequest
+from shoal.cluster.kubernetes.discovery_client import AccessReview, Version
+from shoal.cluster.kubernetes.failures import Unreachable
 from shoal.cluster.kubernetes.field_decoders import Decoders, set_type_meta
-from shoal.cluster.kubernetes.paths import bool_param, delete_options_body, int_param, path_of, with_query, write_path
-from shoal.cluster.kubernetes.request import JSON, LIST_OF_METADATA, METADATA, ApiRequest
+from shoal.cluster.kubernetes.list_watch import Watcher, WatchRequest
 from shoal.cluster.kubernetes.transport import OnRequest, Transport, TransportSettings
-from shoal.cluster.kubernetes.watch import Watcher, WatchRequest
+from shoal.cluster.kubernetes.url_paths import (
+    bool_param,
+    delete_options_body,
+    int_param,
+    path_of,
+    with_query,
+    write_query,
+)
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import LEASE, POD, Kind
 from shoal.kube.objects import Obj
@@ -113,7 +120,7 @@ class KubernetesCluster:
         self, kind: Kind, obj: Obj, namespace: str = "", *, field_manager: str = "shoal", dry_run: bool = False
     ) -> Obj:
         manifest = {"apiVersion": kind.api_version, "kind": kind.kind, **obj}
-        path = write_path(path_of(kind, namespace), field_manager, dry_run=dry_run)
+        path = path_of(kind, namespace) + write_query(field_manager, dry_run=dry_run)
         return await self._request(kind, "POST", path, manifest, repeatable=dry_run)
 
     async def patch(
@@ -130,7 +137,7 @@ class KubernetesCluster:
         dry_run: bool = False,
     ) -> Obj:
         path = path_of(kind, namespace, name, subresource)
-        path = write_path(path, field_manager, dry_run=dry_run, force=force)
+        path += write_query(field_manager, dry_run=dry_run, force=force)
         repeatable = dry_run or patch_type is PatchType.APPLY
         try:
             return await self._request(kind, "PATCH", path, patch, content_type=patch_type.value, repeatable=repeatable)
@@ -223,25 +230,25 @@ class KubernetesCluster:
 
     async def execute(self, pod: str, namespace: str, request: ExecRequest, streams: Streams) -> int:
         """Run a command in a container; its exit code."""
-        return await pod_exec.execute(self.transport, pod, namespace, request, streams)
+        return await exec_client.execute(self.transport, pod, namespace, request, streams)
 
     # The server
 
     async def find_kind(self, api_version: str, kind: str) -> Kind | None:
         """The kind of such manifests, as this server serves it; None where it does not."""
-        return await discovery.find_kind(self.transport, api_version, kind)
+        return await discovery_client.find_kind(self.transport, api_version, kind)
 
     async def served_versions(self, group: str, kind: str) -> Sequence[Kind]:
         """The kind in every version it is served in, the preferred one first."""
-        return await discovery.served_versions(self.transport, group, kind)
+        return await discovery_client.served_versions(self.transport, group, kind)
 
     async def check_access(
         self, verb: str, kind: Kind, namespace: str = "", name: str = "", subresource: str = ""
     ) -> AccessReview:
-        return await discovery.review_access(self.transport, verb, kind, namespace, name, subresource)
+        return await discovery_client.review_access(self.transport, verb, kind, namespace, name, subresource)
 
     async def version(self) -> Version:
-        return await discovery.server_version(self.transport)
+        return await discovery_client.server_version(self.transport)
 
     async def is_embedded(self) -> bool:
         """Whether it is a cluster of `shoal up`. A server that does not give its version is none."""
@@ -252,11 +259,11 @@ class KubernetesCluster:
 
     async def require_supported(self) -> Version | None:
         """Raises Unreachable, with a message, if the server is too old."""
-        return await discovery.require_supported(self.transport)
+        return await discovery_client.require_supported(self.transport)
 
     async def require_unserved(self) -> Version | None:
         """Raises Unreachable also where the cluster serves its jobs itself, as that of `shoal up` does."""
-        return await discovery.require_unserved(self.transport)
+        return await discovery_client.require_unserved(self.transport)
 
     async def _request(
         self,
@@ -278,7 +285,7 @@ class KubernetesCluster:
         )  # fmt: skip
         response = await self.transport.send(request)
         return set_type_meta(
-            decoder.object(response) or discovery.decode_response(response, self.transport, request), kind
+            decoder.object(response) or discovery_client.decode_response(response, self.transport, request), kind
         )
 
 

@@ -1,8 +1,8 @@
-"""Whether the server answers, as a message: it shows what a program is waiting for.
+"""Whether the server answers, as a message that shows what a program is waiting for.
 
-A rejection is an answer. No way to the server, a lost response, a server error and a response that takes long are not;
-the next response to anything ends the complaint. One slow response among quick ones is no silence, but reads and
-writes are counted separately: a server whose store hangs still reads from memory.
+A rejection is a response. A failed connection, a lost response, a server error and a slow response are an outage; the
+next response to any request ends it. One slow response among quick ones is no outage, but reads and writes are counted
+separately: a server whose store hangs still reads from memory.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from shoal.cluster.client import OutcomeUnknown
-from shoal.cluster.kubernetes.retry import RequestFailure
+from shoal.cluster.kubernetes.api_request import RequestFailure
 
 SLOW_SECONDS = 5.0
 
@@ -29,7 +29,7 @@ class ServerHealth:
         self._answered_at: dict[bool, float] = {}  # when a read (True) or a write was answered last
 
     def outage(self) -> str:
-        """Why the server is silent; '' while it answers."""
+        """Why the server does not answer; '' while it does."""
         overdue = (
             pending
             for pending in self._pending.values()
@@ -45,7 +45,8 @@ class ServerHealth:
         try:
             yield
         except RequestFailure as failure:
-            self._outage = str(failure) if _is_outage(failure) else ""
+            is_outage = isinstance(failure.error, ConnectionError | OutcomeUnknown) or failure.code >= 500
+            self._outage = str(failure) if is_outage else ""
             if not self._outage:
                 self._answered_at[_is_read(request)] = self._seconds()
             raise
@@ -68,7 +69,3 @@ class ServerHealth:
 
 def _is_read(request: object) -> bool:
     return str(request).startswith("GET ")
-
-
-def _is_outage(failure: RequestFailure) -> bool:
-    return isinstance(failure.error, ConnectionError | OutcomeUnknown) or failure.code >= 500

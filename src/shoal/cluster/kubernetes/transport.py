@@ -2,7 +2,7 @@
 
 Requests with a whole response share one pool of kept connections; streams and websockets have their own. Every
 request has a deadline over all its attempts; of a stream only the head has one. A 401 has the credentials fetched
-again, once, and other requests that were rejected at the same time use the result. Time and chance are passed in.
+again, once, and other requests that were rejected at the same time use the result. Clock and randomness are passed in.
 """
 
 from __future__ import annotations
@@ -23,12 +23,11 @@ from shoal import __version__
 from shoal.cluster.clock import Clock, SystemClock, sleep
 from shoal.cluster.fencing import check_fence
 from shoal.cluster.kubeconfig import ConnectionConfig, RequestCredentials
-from shoal.cluster.kubernetes import errors
+from shoal.cluster.kubernetes import failures
+from shoal.cluster.kubernetes.api_request import ApiRequest, RequestFailure, RetryLimits, retry_delay
 from shoal.cluster.kubernetes.connection_pool import IDLE_SECONDS, ConnectFailed, ConnectionPool
 from shoal.cluster.kubernetes.flow_control import ConcurrencyBounds, ConcurrencyLimit, RequestQueue
 from shoal.cluster.kubernetes.http1 import Response, keepalive_socket
-from shoal.cluster.kubernetes.request import ApiRequest
-from shoal.cluster.kubernetes.retry import RequestFailure, RetryLimits, retry_delay
 from shoal.cluster.kubernetes.server_health import ServerHealth
 
 T = TypeVar("T")
@@ -70,7 +69,7 @@ class Transport:
         self.connection = connection
         self.settings = settings or TransportSettings()
         self._clock = clock or SystemClock()
-        self._chance = rng or random.Random()  # noqa: S311 - spreads retries, guards nothing
+        self._rng = rng or random.Random()  # noqa: S311 - spreads retries, guards nothing
         self._on_request = note
         self.limiter = ConcurrencyLimit(self.settings.bounds)
         self._queue = RequestQueue(self.limiter)
@@ -95,7 +94,7 @@ class Transport:
         await self._session.close()
 
     async def send(self, request: ApiRequest) -> bytes:
-        """The whole answer. Raises ApiError, Unreachable or OutcomeUnknown."""
+        """The whole response. Raises ApiError, Unreachable or OutcomeUnknown."""
         return await self._retry_unauthorized(request, self._buffered)
 
     @asynccontextmanager
@@ -105,13 +104,17 @@ class Transport:
         """A response read in chunks; it ends by an aiohttp error where nothing arrives for `idle_seconds`."""
 
         async def head(request: ApiRequest, creds: RequestCredentials) -> aiohttp.ClientResponse:
-            return await self._streamed(request, creds, idle_seconds)
+            timeout = _NO_LIMIT if idle_seconds is None else aiohttp.ClientTimeout(total=None, sock_read=idle_seconds)
+            response = await self._send_streamed(request, creds, timeout)
+            if response.status < 300:
+                return response
+            raise failures.response_failure(await _read(response), self.connection, str(request))
 
         response = await self._retry_unauthorized(request, head)
         try:
             yield response.content
         finally:
-            response.close()  # not given back to the pool: there may be no end to read up to
+            response.close()  # not returned to the pool: there may be no end to read up to
 
     @asynccontextmanager
     async def websocket(self, request: ApiRequest, protocols: tuple[str, ...]) -> AsyncGenerator[Any, None]:
@@ -151,7 +154,7 @@ class Transport:
             raise failure.error from None
 
     async def _with_deadline(self, request: ApiRequest, send: Send[T]) -> T:
-        """Raises Failure where the attempts that make sense did not help."""
+        """Raises RequestFailure where the attempts that make sense did not help."""
         tries = _Tries()
         loop = asyncio.get_running_loop()
         try:
@@ -162,9 +165,11 @@ class Transport:
                 finally:
                     timer.cancel()
         except TimeoutError:
-            if tries.is_waiting and tries.failures[-1].code:  # to be let in again: it is known what became of the last
+            if (
+                tries.is_waiting and tries.failures[-1].code
+            ):  # waits for the next attempt: the result of the last one is known
                 raise tries.failures[-1] from None
-            raise errors.deadline_exceeded(self.connection, str(request), self.settings.deadline_seconds) from None
+            raise failures.deadline_exceeded(self.connection, str(request), self.settings.deadline_seconds) from None
 
     async def _with_retries(self, request: ApiRequest, send: Send[T], tries: _Tries) -> T:
         failures = tries.failures
@@ -173,12 +178,20 @@ class Transport:
                 return await self._queued(request, send, await self._credentials())
             except RequestFailure as failure:
                 failures.append(failure)
+                # A deletion that was probably sent over a closed connection may be repeated: a 404 then also means
+                # that it worked.
+                repeatable = request.repeatable or (failure.was_stale and request.method == "DELETE")
                 seconds = retry_delay(
-                    failure, tries=len(failures), repeatable=_is_repeatable(request, failure),
-                    retry_limits=self.settings.retry_limits, rng=self._chance,
+                    failure, tries=len(failures), repeatable=repeatable,
+                    retry_limits=self.settings.retry_limits, rng=self._rng,
                 )  # fmt: skip
                 if seconds is None:
-                    raise _most_relevant(request, failures) from None
+                    # A write that may have been received must not be reported as unsent because of a later attempt
+                    # that found no connection.
+                    delivered = [each for each in failures if each.may_have_succeeded and each.wait_seconds is None]
+                    if delivered and not failure.may_have_succeeded and request.method != "GET":
+                        raise delivered[-1] from None
+                    raise
             tries.is_waiting = True
             await sleep(self._clock, seconds)
             tries.is_waiting = False
@@ -203,31 +216,23 @@ class Transport:
     async def _send_once(self, request: ApiRequest, send: Send[T], creds: RequestCredentials) -> T:
         check_fence()  # it may have waited in line, or for another try
         self._on_request(request.verb, request.resource)
+        # The headers are put together once for as long as the credentials are the same.
+        if self._merged is None or self._merged[0] is not creds:
+            self._merged = (creds, self.connection.with_connection_defaults(creds))
         with self.health.track(request):
             try:
-                return await send(request, self._with_headers(creds))
+                return await send(request, self._merged[1])
             except (aiohttp.ClientError, OSError, UnicodeError, ConnectFailed) as problem:
-                raise errors.transport_failure(problem, self.connection, str(request)) from None
+                raise failures.transport_failure(problem, self.connection, str(request)) from None
 
     async def _buffered(self, request: ApiRequest, creds: RequestCredentials) -> bytes:
-        response = await self._response(request, creds)
+        if self._proxy:
+            response = await _read(await self._send_streamed(request, creds, _NO_LIMIT))
+        else:
+            response = await self._pool.send(request, creds)
         if response.status < 300:
             return response.body
-        raise errors.response_failure(response, self.connection, str(request))
-
-    async def _response(self, request: ApiRequest, creds: RequestCredentials) -> Response:
-        if self._proxy:
-            return await _read(await self._send_streamed(request, creds, _NO_LIMIT))
-        return await self._pool.send(request, creds)
-
-    async def _streamed(
-        self, request: ApiRequest, creds: RequestCredentials, idle_seconds: float | None
-    ) -> aiohttp.ClientResponse:
-        timeout = _NO_LIMIT if idle_seconds is None else aiohttp.ClientTimeout(total=None, sock_read=idle_seconds)
-        response = await self._send_streamed(request, creds, timeout)
-        if response.status < 300:
-            return response
-        raise errors.response_failure(await _read(response), self.connection, str(request))
+        raise failures.response_failure(response, self.connection, str(request))
 
     async def _send_streamed(
         self, request: ApiRequest, creds: RequestCredentials, timeout: aiohttp.ClientTimeout
@@ -264,12 +269,6 @@ class Transport:
                     creds = await asyncio.to_thread(credentials.fetch)
         return creds
 
-    def _with_headers(self, creds: RequestCredentials) -> RequestCredentials:
-        """With what every request carries; put together once for as long as the credentials are the same."""
-        if self._merged is None or self._merged[0] is not creds:
-            self._merged = (creds, self.connection.with_connection_defaults(creds))
-        return self._merged[1]
-
     async def _refresh_credentials(self, rejected: RequestCredentials) -> bool:
         """Whether there are other credentials than those the server just rejected."""
         credentials = self.connection.credentials
@@ -278,18 +277,6 @@ class Transport:
             if other is None or other == rejected:
                 other = await asyncio.to_thread(credentials.fetch)
         return other != rejected
-
-
-def _is_repeatable(request: ApiRequest, failure: RequestFailure) -> bool:
-    """Also a deletion that was probably sent over a closed connection: a 404 then also means that it worked."""
-    return request.repeatable or (failure.was_stale and request.method == "DELETE")
-
-
-def _most_relevant(request: ApiRequest, failures: list[RequestFailure]) -> RequestFailure:
-    """The last; but a write that may have been received is not denied by a later try that found no way."""
-    last = failures[-1]
-    delivered = [failure for failure in failures if failure.may_have_succeeded and failure.wait_seconds is None]
-    return last if last.may_have_succeeded or not delivered or request.method == "GET" else delivered[-1]
 
 
 def _proxy(address: str) -> dict[str, Any]:

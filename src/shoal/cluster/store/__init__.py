@@ -1,4 +1,4 @@
-"""What the cluster remembers: tables in memory, a journal on disk, and a stretch of recent history."""
+"""The store: tables in memory, a journal on disk, and the recent history that watches read."""
 
 from shoal.cluster.store.sqlite import Journal, MemoryJournal, Row, SqliteJournal, StoreBroken, StoreInUse
 from shoal.cluster.store.tables import HistoryLimits, Store, Table

@@ -121,7 +121,13 @@ class SqliteJournal:
             self._prepare()
         except sqlite3.Error as error:
             self._db.close()
-            raise self._open_error(error) from None
+            if "locked" in str(error):
+                raise StoreInUse(
+                    f"{path} is in use by another process. Stop the cluster that runs on this data folder first."
+                ) from None
+            raise StoreBroken(
+                f"{path} cannot be read as a store ({error}). Restore a copy, or choose another folder."
+            ) from None
         except StoreBroken:
             self._db.close()
             raise
@@ -146,15 +152,6 @@ class SqliteJournal:
         if not tables:
             raise _empty_store(self._path)
         run("COMMIT")
-
-    def _open_error(self, error: sqlite3.Error) -> Exception:
-        if "locked" in str(error):
-            return StoreInUse(
-                f"{self._path} is in use by another process. Stop the cluster that runs on this data folder first."
-            )
-        return StoreBroken(
-            f"{self._path} cannot be read as a store ({error}). Restore a copy, or choose another folder."
-        )
 
     def load(self) -> Iterator[Row]:
         rows = self._db.execute("SELECT id, resource, namespace, name, revision, raw FROM objects ORDER BY id")

@@ -1,8 +1,8 @@
 """Every object in memory, by resource and key, one revision counter over all of them, and group commit.
 
 A write changes memory at once and joins the current batch; the batch is one transaction, committed at the end of the
-loop's turn or upon the next read. Watchers and readers therefore never see anything that a crash could take back. A
-batch the disk refuses is taken back from memory too, in reverse order.
+loop's turn or upon the next read. Watchers and readers therefore never see anything that a crash could undo. A batch
+that the disk rejects is rolled back in memory too, in reverse order.
 
 The store depends on nothing of Kubernetes beyond uid, labels and revision; meaning is the machinery's.
 """
@@ -98,7 +98,7 @@ class Store:
         self._fresh: deque[StoredChange] = deque()
         self._scheduled = False
         self._waiting: list[asyncio.Future[None]] = []
-        self.observers: list[Observer] = []  # see every step at once, also those taken back
+        self.observers: list[Observer] = []  # called for every step at once, also for each step of a rollback
         self.after_commit: list[Callable[[], None]] = []
         self.after_failed_commit: list[Callable[[OSError], None]] = []
 
@@ -154,7 +154,7 @@ class Store:
         try:
             self.flush()
         except OSError:
-            return  # those who wrote learn it from `durable`
+            return  # the writers get the error from `durable`
 
     # Committing
 
@@ -167,7 +167,12 @@ class Store:
         try:
             self._journal.commit(*_net_changes(batch), self.revision)
         except OSError as error:
-            self._rollback(batch)
+            for table, change in reversed(batch):
+                table.history.pop()
+                table.set(change.key, change.previous)
+                for observer in self.observers:
+                    observer(table, change.current, change.previous)
+            self.revision = self.committed
             _resolve(waiting, error)
             for report in tuple(self.after_failed_commit):
                 report(error)
@@ -179,6 +184,7 @@ class Store:
             notice()
 
     def _publish(self, batch: list[tuple[Table, StoredChange]]) -> None:
+        """Show a committed batch to the watches, and forget what the limits of history no longer cover."""
         for table, change in batch:
             table.visible = table.history.end
             self._past.append((table, change))
@@ -188,17 +194,6 @@ class Store:
             self._fresh.popleft().drop_events()
         for table in {id(t): t for t, _ in batch}.values():
             table.wake()
-        self._trim()
-
-    def _rollback(self, batch: list[tuple[Table, StoredChange]]) -> None:
-        for table, change in reversed(batch):
-            table.history.pop()
-            table.set(change.key, change.previous)
-            for observer in self.observers:
-                observer(table, change.current, change.previous)
-        self.revision = self.committed
-
-    def _trim(self) -> None:
         while len(self._past) > self._limits.changes or self._past_bytes > self._limits.superseded_bytes:
             self._drop_oldest()
 

@@ -1,7 +1,7 @@
 """The recent past of one table: what watchers read and what older versions are rebuilt from.
 
-A change is kept with the version it replaced. Watchers hold a position, not a queue: a slow one costs
-nothing until the past it still needs is forgotten.
+A change is kept with the version it replaced. Watchers hold a position, not a queue: a slow one costs nothing, and
+ends with 410 once the history it still needs has been dropped.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _encode = msgspec.json.Encoder().encode
 class StoredChange:
     """One step of the store. `current` is None where the object went away.
 
-    `written` is the object that `current` was encoded from, where the writer has it: those who watch need not decode.
+    `written` is the object that `current` was encoded from, where the writer has it: watches need not decode it.
     """
 
     __slots__ = ("_events", "_written", "current", "key", "previous", "revision")
@@ -53,24 +53,25 @@ class StoredChange:
         if self._events is None:
             self._events = {}
         event = self._events.get(event_type)
-        if event is None:
-            written = None if event_type is WatchEventType.DELETED else self._written
-            event = RawEvent(event_type, self._object_bytes(event_type), self.revision, _object=written)
-            self._events[event_type] = event
-        return event
-
-    def _object_bytes(self, event_type: WatchEventType) -> bytes:
+        if event is not None:
+            return event
         if event_type is not WatchEventType.DELETED:
             assert self.current is not None
-            return self.current.raw
-        # The last content the watcher knew, under the version of the deletion: it can resume from there.
-        assert self.previous is not None
-        old_version = b'"resourceVersion":"%d"' % self.previous.revision
-        if self.previous.raw.count(old_version) == 1:  # in a text its quotes would be escaped: this is the field itself
-            return self.previous.raw.replace(old_version, b'"resourceVersion":"%d"' % self.revision)
-        obj = self.previous.obj()
-        obj["metadata"]["resourceVersion"] = str(self.revision)
-        return _encode(obj)
+            event = RawEvent(event_type, self.current.raw, self.revision, _object=self._written)
+        else:
+            # The last content the watcher knew, under the version of the deletion: it can resume from there.
+            assert self.previous is not None
+            raw = self.previous.raw
+            old_version = b'"resourceVersion":"%d"' % self.previous.revision
+            if raw.count(old_version) == 1:  # in a text its quotes would be escaped: this is the field itself
+                raw = raw.replace(old_version, b'"resourceVersion":"%d"' % self.revision)
+            else:
+                obj = self.previous.obj()
+                obj["metadata"]["resourceVersion"] = str(self.revision)
+                raw = _encode(obj)
+            event = RawEvent(event_type, raw, self.revision)
+        self._events[event_type] = event
+        return event
 
     def drop_events(self) -> None:
         self._events = self._written = None
@@ -92,7 +93,7 @@ class ChangeHistory:
     def __init__(self) -> None:
         self._changes: list[StoredChange] = []
         self._dropped = 0  # changes before the first in the list
-        self._dropped_in_list = 0  # forgotten ones still at the head of the list
+        self._dropped_in_list = 0  # dropped ones that are still at the head of the list
 
     @property
     def start(self) -> int:
@@ -111,6 +112,7 @@ class ChangeHistory:
 
     def drop_first(self) -> None:
         self._dropped_in_list += 1
+        # Deleting from the head of a list moves the rest of it, so it is done in large steps.
         if self._dropped_in_list >= 1024 and self._dropped_in_list * 2 >= len(self._changes):
             del self._changes[: self._dropped_in_list]
             self._dropped += self._dropped_in_list

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from shoal.cluster.strategies.base import Generation, Strategy
+from shoal.cluster.strategies.strategy import Generation, Strategy
 from shoal.kube.conditions import with_condition
 from shoal.kube.objects import Obj, name_of
 
@@ -64,7 +64,12 @@ def update_conditions(core: Core, definition: Obj) -> None:
 
 def _conflict(core: Core, resource: str, group: str, names: Obj) -> tuple[str, str] | None:
     """The first name of the definition that something else in its group already has."""
-    names_in_use, kinds_in_use = _names_in_use(core, resource, group)
+    names_in_use: set[str] = set()
+    kinds_in_use: set[str] = set()
+    for kind in core.kinds():
+        if kind.group == group and kind.resource != resource:
+            names_in_use |= {kind.plural, kind.singular or kind.kind.lower(), *kind.short_names}
+            kinds_in_use |= {kind.kind, kind.list_kind}
     candidates = [("Plural", names.get("plural")), ("Singular", names.get("singular"))]
     candidates += [("ShortNames", short) for short in names.get("shortNames") or ()]
     conflicts = [(field, name) for field, name in candidates if name and name in names_in_use]
@@ -74,16 +79,6 @@ def _conflict(core: Core, resource: str, group: str, names: Obj) -> tuple[str, s
         return None
     field, name = conflicts[-1]  # one condition has room for one; an API server reports the last
     return f"{field}Conflict", f'"{name}" is already in use'
-
-
-def _names_in_use(core: Core, resource: str, group: str) -> tuple[set[str], set[str]]:
-    names_in_use: set[str] = set()
-    kinds_in_use: set[str] = set()
-    for kind in core.kinds():
-        if kind.group == group and kind.resource != resource:
-            names_in_use |= {kind.plural, kind.singular or kind.kind.lower(), *kind.short_names}
-            kinds_in_use |= {kind.kind, kind.list_kind}
-    return names_in_use, kinds_in_use
 
 
 STRATEGY = Strategy(
