@@ -201,7 +201,7 @@ def test_a_name_that_the_server_makes_hides_no_warning(tmp_path: Path) -> None:
 
 def test_a_batch_job_that_wants_no_success_is_warned_of(tmp_path: Path) -> None:
     _, output = validated(tmp_path, batch_job(completions=0))
-    assert output.endswith("has 1 warning:\n  warning: spec.completions: 0: the Job succeeds without a pod\n")
+    assert output.endswith("has 1 warning:\n  warning: spec: it requires 0 completions: it succeeds without a pod\n")
 
 
 @pytest.mark.processes

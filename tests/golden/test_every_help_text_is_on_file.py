@@ -12,7 +12,8 @@ WIDTH = 100
 
 
 def help_of(command: click.Command, name: str) -> str:
-    return command.get_help(click.Context(command, info_name=name, terminal_width=WIDTH, max_content_width=WIDTH))
+    settings = {**shoal.context_settings, "terminal_width": WIDTH, "max_content_width": WIDTH}
+    return command.get_help(click.Context(command, info_name=name, **settings))
 
 
 def test_the_overview_is_on_file(golden: Golden) -> None:

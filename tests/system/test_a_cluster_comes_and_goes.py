@@ -128,7 +128,7 @@ def test_a_stop_is_to_pods_what_a_shutdown_is_to_a_machine(person: Callable[[str
     for name in ("again", "once"):
         until(api, name, lambda status: status.get("phase") == "Running")
     assert anna.types("down").splitlines()[-1] == (
-        "Stopped. `shoal up` starts it again. 1 pod that ran has ended for good (restartPolicy Never); 1 is restarted."
+        "Stopped. `shoal up` starts it again and restarts 1 pod. 1 pod with restartPolicy Never is not restarted."
     )
     anna.types("up", "--detach")
     api = anna.api()

@@ -11,6 +11,7 @@ from typing import Any
 
 from shoal.kube.objects import Obj
 
+CLAIM_MISSING = "ClaimMissing"  # the reason of PodScheduled: a claim of the pod, or of its gang, does not exist
 TOO_LARGE = "TooLarge"  # the reason: all nodes there are would not hold it, were they empty
 # Pods have a separate condition, because autoscalers look for one reason only. It describes pods that wait; one that
 # has found a node since may still carry it.

@@ -23,7 +23,7 @@ from shoal.local.data_dir import DataFolder
 from shoal.local.orphan_cleanup import end_throwaways, make_throwaway, marked_run
 
 if TYPE_CHECKING:
-    from shoal.cli.feasibility import FitResult, MissingObject
+    from shoal.cli.feasibility import FitResult, RequiredObject
     from shoal.cli.follow import Follower
     from shoal.cli.job_lookup import FoundJob
     from shoal.cli.progress import LineDisplay, TableDisplay
@@ -366,8 +366,8 @@ class UnschedulableJobs:
             fits.pop(which, None)
         else:
             fits[which] = fit
-            if fit.missing:
-                self._look_up(job, which, self._confirm_missing(job, which, fit))
+            if fit.required:
+                self._look_up(job, which, self._check_required_by_pod(job, which, fit))
         self.check(job)
 
     def check_required(self, job: FoundJob) -> None:
@@ -384,27 +384,27 @@ class UnschedulableJobs:
             self._lookups[place].cancel()
         self._lookups[place] = asyncio.get_running_loop().create_task(lookup)
 
-    async def _confirm_missing(self, job: FoundJob, which: str, fit: FitResult) -> None:
-        """A report may be older than the object: only what the cluster does not have now keeps the pod for ever."""
+    async def _check_required_by_pod(self, job: FoundJob, which: str, fit: FitResult) -> None:
+        """Look which objects exist now: the pod may have been created before them."""
+        missing = [each for each in fit.required if await self._is_missing(each)]
         fits = self._fits[uid_of(job.manifest)]
-        for each in fit.missing:
-            if await self._is_missing(each) and fits.get(which) is fit:
-                fits[which] = replace(fit, why=each.why, is_size=False)
-                self.check(job)
-                return
+        if fits.get(which) is fit:  # else the pod has changed since
+            looked_up = replace(fit, required=())
+            fits[which] = replace(looked_up, why=missing[0].why_missing, is_size=False) if missing else looked_up
+            self.check(job)
 
     async def _stop_without_required(self, job: FoundJob) -> None:
-        from shoal.cli.feasibility import MissingObject
+        from shoal.cli.feasibility import RequiredObject
         from shoal.dialects.capabilities import OwnedObjects
 
         owned = job.dialect.capability(OwnedObjects)
         for each in owned.required_objects(job.manifest) if owned is not None else ():
-            required = MissingObject(each.kind, Key(job.namespace, each.name))
+            required = RequiredObject(each.kind, Key(job.namespace, each.name))
             if not job.state.is_ended and await self._is_missing(required):
-                self.stop(job, required.why, "")
+                self.stop(job, required.why_missing, "")
                 return
 
-    async def _is_missing(self, each: MissingObject) -> bool:
+    async def _is_missing(self, each: RequiredObject) -> bool:
         from shoal.kube.errors import ApiError
 
         try:

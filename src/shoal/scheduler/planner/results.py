@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from shoal.kube.conditions import TOO_LARGE
+from shoal.kube.conditions import CLAIM_MISSING, TOO_LARGE
 from shoal.kube.messages import Message
 from shoal.kube.objects import Key
 from shoal.scheduler.planner.cache import ClusterView
@@ -103,7 +103,10 @@ def _lone_pod_waits(cycle: CycleState, gang: Gang, explainer: Diagnoser) -> list
     if still is None or gang.key in cycle.bound:
         return []
     message, too_large = explainer.diagnose(gang, still)
-    return [Wait(pod.key, pod.uid, message, _pod_reason(still), too_large) for pod in gang.waiting.values()]
+    return [
+        Wait(pod.key, pod.uid, message, _pod_reason(BLOCKED[still.obstacle], message), too_large)
+        for pod in gang.waiting.values()
+    ]
 
 
 def _groupless_pod_waits(cycle: CycleState, gang: Gang, explainer: Diagnoser) -> list[Wait]:
@@ -114,8 +117,13 @@ def _groupless_pod_waits(cycle: CycleState, gang: Gang, explainer: Diagnoser) ->
     return [Wait(pod.key, pod.uid, message, "Queued") for pod in gang.candidates()]
 
 
-def _pod_reason(still: BlockReason) -> str:
-    return "Unschedulable" if BLOCKED[still.obstacle] == "capacity" else "Queued"
+def _pod_reason(blocked: Blocked, message: Message) -> str:
+    cause = message.parameters.get("cause")
+    if cause is not None and cause.code == "All":
+        cause = cause.parameters["parts"][0]
+    if cause is not None and cause.code == "Claim.Missing":
+        return CLAIM_MISSING
+    return "Unschedulable" if blocked == "capacity" else "Queued"
 
 
 def _group_result(cycle: CycleState, gang: Gang, explainer: Diagnoser) -> GroupResult:
@@ -224,7 +232,7 @@ def pod_waits(plan: Plan, view: ClusterView) -> tuple[Wait, ...]:
     found: list[Wait] = []
     for verdict in plan.groups:
         if verdict.blocked:
-            reason = "Unschedulable" if verdict.blocked == "capacity" else "Queued"
+            reason = _pod_reason(verdict.blocked, verdict.message)
             reported, waiting = verdict.message, view.groups[verdict.group].waiting.values()
             large = verdict.too_large
             found += [Wait(pod.key, pod.uid, reported, reason, large) for pod in waiting if pod.key not in binds]
