@@ -117,7 +117,7 @@ def _settled(options: Any) -> Any:
 
 
 def _options(given: dict[str, Any]) -> Any:
-    from shoal.install.manifests import InstallOptions, default_name
+    from shoal.install.options import InstallOptions, default_name
 
     if given["api_servers"] and not given["webhook"]:
         raise click.UsageError("--api-server is for the webhook: add --webhook.")

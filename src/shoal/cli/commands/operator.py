@@ -20,7 +20,7 @@ from shoal.cli.server_options import (
 _option = option_of("SHOAL_OPERATOR_")
 
 
-# A copy of `shoal.operator.gang_scheduler_detection.WISHES`, for the same reason as below.
+# A copy of `shoal.operator.gang_scheduler_detection.CHOICES`, for the same reason as below.
 GANG_SCHEDULERS = ("auto", "shoal", "volcano", "coscheduling", "kueue", "native", "none")
 # A copy of `shoal.dialects.DEFAULT`; reading it would load the engine for a help text.
 DIALECTS_HELP = "Job languages to reconcile.  [default: framework]"
@@ -111,7 +111,7 @@ def command(config: Path | None, log_format: str, webhook: bool, **given: Any) -
     """
     from shoal.controller_runtime.health import Address
     from shoal.controller_runtime.process import log_to_stderr
-    from shoal.install.manifests import default_name
+    from shoal.install.options import default_name
     from shoal.operator.main import OperatorOptions
 
     if webhook and given["webhook_address"] is None:
