@@ -102,7 +102,7 @@ def test_only_lines_since_then_are_printed(terminal: Terminal) -> None:
     terminal("wait", "since")
     assert terminal("logs", "since", "worker-0", "--since", "1h") == "worker zero\n"
     assert terminal("logs", "since", "worker-0", "--since", "2999-01-01T00:00:00Z") == ""
-    assert "'yesterday' is neither; write a duration" in terminal("logs", "since", "--since", "yesterday", code=2)
+    assert "'yesterday' is neither a duration such as 30s" in terminal("logs", "since", "--since", "yesterday", code=2)
 
 
 def test_a_pattern_that_never_ends_is_stopped(terminal: Terminal) -> None:
