@@ -22,8 +22,8 @@ pytestmark = pytest.mark.processes
 THING = "example.com/thing"
 CLUSTER = ("--plain", "--nodes", "2", "--capacity", f"{THING}=2")
 WAY_OUT = (
-    "Nodes cannot be added to the cluster of `shoal run`: let the job request less, or give the cluster more with "
-    "--capacity or --nodes."
+    "A cluster of `shoal run` gets its nodes and resources at its start: repeat the command with --nodes or "
+    "--capacity, or let the job request less."
 )
 
 
@@ -62,12 +62,12 @@ def stored(folder: Path, *jobs: Obj) -> str:
 NEVER = {
     "a gang that is not let in": (
         gang("big", replicas=3, least=3, things=2),
-        f"Job big can never start here, and is stopped: needs 6 {THING}, and the cluster admits 4 at once, "
+        f"Job big can never start here and is stopped: needs 6 {THING}, and the cluster admits 4 at once, "
         "so make it smaller or add nodes.",
     ),
     "a task no node could hold": (
         framework("big", things=3),
-        f"Framework big can never start here, and is stopped: needs 3 {THING}, the most free is 2 of 2 on node ",
+        f"Framework big can never start here and is stopped: needs 3 {THING}, the most free is 2 of 2 on node ",
     ),
 }
 
@@ -92,9 +92,7 @@ async def test_jobs_beside_it_go_on_and_a_minimum_that_fits_is_enough(tmp_path: 
 
 
 ONE_PART = f"Framework pair continues, but extra-0 can never start here: needs 3 {THING}, the most free is "
-NOTHING_LEFT = (
-    f"What is left of Framework pair can never start here, and is stopped: needs 3 {THING}, the most free is "
-)
+NOTHING_LEFT = f"What is left of Framework pair can never start here and is stopped: needs 3 {THING}, the most free is "
 
 
 @pytest.mark.parametrize(

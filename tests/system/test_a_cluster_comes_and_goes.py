@@ -87,7 +87,7 @@ def test_a_cluster_is_started_looked_at_and_stopped(person: Callable[[str], Pers
     said, started = anna.types("up", "--detach").splitlines()[:2]
     assert said == f"Starting a cluster in {anna.data} ..."
     assert started.startswith("Cluster is up at https://127.0.0.1:")
-    assert f"The cluster in {anna.data} is up already at" in anna.types("up", "--detach")
+    assert f"The cluster in {anna.data} is already running at" in anna.types("up", "--detach")
 
     file = Path(anna.types("kubeconfig", "--path").strip())
     assert anna.types("kubeconfig") == file.read_text()
@@ -163,7 +163,7 @@ def test_nodes_are_as_they_were_unless_asked_and_empty(person: Callable[[str], P
     until(anna.api(), "there", lambda status: status.get("phase") == "Running")
     anna.types("down")
     said = anna.types("up", "--detach", "--nodes", "1", code=1)
-    assert "1 pods live on node" in said
+    assert "pods run on node" in said
     assert "Start without --nodes to go on as before" in said
 
     anna.types("up", "--detach")

@@ -90,11 +90,11 @@ def cluster(shell: Shell) -> Iterator[LocalCluster]:
 
 
 def test_a_second_up_succeeds_and_names_options_without_effect(shell: Shell, cluster: LocalCluster) -> None:
-    up = f"The cluster in {shell.data} is up already at https://127.0.0.1:"
+    up = f"The cluster in {shell.data} is already running at https://127.0.0.1:"
     assert shell("up").startswith(up)
     again = shell("up", "--detach", "--nodes", "3")
     assert again.startswith(up)
-    assert "Warning: --nodes has no effect on a cluster that runs." in again
+    assert "Warning: --nodes has no effect on a running cluster." in again
     assert cluster.pid == yaml.safe_load((shell.data / "running.json").read_text())["pid"]
 
 
@@ -173,7 +173,7 @@ def test_what_a_killed_run_left_is_ended_by_the_next_command(shell: Shell, words
     running.kill()
     running.communicate()
     said = shell("status", code=3)
-    assert said.startswith("Ending 1 pod of a `shoal run` that was killed ...\n")
+    assert said.startswith("Stopping 1 pod left by a `shoal run` that was killed ...\n")
     assert has_ended(process)
     assert "Ending" not in shell("status", code=3)
     assert [path.name.rpartition("-")[0] for path in shell.temporary.iterdir()] == ["shoal-kept"] * len(words)
