@@ -72,4 +72,4 @@ def test_a_folder_that_cannot_be_made_stops_no_job(folder: Path) -> None:
     (folder / "shoal-out").write_text("in the way")
     made = run(folder)
     assert made.returncode == 0, made.stderr
-    assert "Warning: no output is kept" in made.stderr
+    assert "Warning: no output folder is written" in made.stderr

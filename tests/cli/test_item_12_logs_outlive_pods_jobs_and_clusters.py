@@ -41,7 +41,7 @@ def failing_twice(name: str, folder: Path) -> Obj:
     return made
 
 
-ALL = "".join(f"worker-1 #{n + 1} | loss 0.{n} of attempt {n}\n" for n in range(3))
+ALL = "".join(f"worker-1 #{n} | loss 0.{n} of attempt {n}\n" for n in range(3))
 
 
 def test_every_attempt_is_printed_after_the_end_a_restart_and_a_deletion(

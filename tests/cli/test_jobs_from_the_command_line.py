@@ -53,8 +53,8 @@ def test_a_job_from_submission_to_deletion(terminal: Terminal) -> None:
     assert terminal("stop", "pet") == "Framework pet stops. `shoal wait pet` waits until it has.\n"
     assert terminal("wait", "pet", code=1) == "Framework pet was stopped.\n"
     assert terminal("stop", "pet") == "Framework pet has ended already: stopped.\n"
-    assert "Framework pet has ended: cannot be scaled." in terminal("scale", "pet", "worker=1", code=1)
-    assert terminal("delete", "pet") == "Framework pet is gone.\n"
+    assert "Framework pet has ended and cannot be scaled." in terminal("scale", "pet", "worker=1", code=1)
+    assert terminal("delete", "pet") == "Framework pet deleted.\n"
     assert terminal("wait", "pet", "--for", "deleted") == "There is no job pet in namespace default: it is gone.\n"
     assert "there is no job 'pet' in namespace default" in terminal("wait", "pet", code=1)
     assert "there is no job 'pet' in namespace default" in terminal("describe", "pet", code=1)
