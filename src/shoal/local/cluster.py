@@ -1,6 +1,6 @@
 """A whole cluster in this process: the store, the API on top, the loops beside, the nodes below.
 
-`host` is the story from opening the folder to leaving it. It may be cut anywhere: pods live in sandboxes of their
+`host` runs a cluster from opening its folder to leaving it. It may be killed anywhere: pods live in sandboxes of their
 own, the store commits before it answers, and the next start finds both.
 """
 

@@ -1,6 +1,6 @@
 """This machine as a node of a cluster that runs elsewhere: the agent, what serves the API server, and their end.
 
-`join` is the story from the first question to leaving. It may be cut anywhere: pods live in sandboxes of their own,
+`join` runs a node from the first check to leaving. It may be killed anywhere: pods live in sandboxes of their own,
 and the next start in the same folder finds them.
 """
 
