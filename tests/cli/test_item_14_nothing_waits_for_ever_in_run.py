@@ -217,7 +217,7 @@ def test_submit_warns_of_what_would_only_wait(tmp_path: Path) -> None:
 
 def test_an_image_with_a_command_is_in_order(tmp_path: Path) -> None:
     _, output = validated(tmp_path, framework(role("worker", 1)), config='images: {"acme/*": {command: [python]}}')
-    assert output.endswith("Framework x is in order.\n")
+    assert output.endswith("Framework x is valid.\n")
 
 
 async def test_run_refuses_what_validate_calls_a_mistake_before_anything_starts(tmp_path: Path) -> None:

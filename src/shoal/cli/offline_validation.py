@@ -54,7 +54,7 @@ class ValidationResult:
 def format_result(manifest: Manifest, result: ValidationResult) -> list[str]:
     """A verdict in lines."""
     count = len(result.mistakes)
-    plural = f"has {count} mistake{'s' * (count > 1)}:" if count else "is in order."
+    plural = f"has {count} mistake{'s' * (count > 1)}:" if count else "is valid."
     if not count and (warning_count := len(result.warnings)):
         plural = f"has {warning_count} warning{'s' * (warning_count > 1)}:"
     mistakes = [f"  {mistake}" for mistake in result.mistakes]
