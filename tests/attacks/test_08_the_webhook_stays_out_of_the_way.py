@@ -15,7 +15,8 @@ from kit.frameworks import framework, role
 from shoal.cli.commands.install import command as install
 from shoal.controller_runtime.health import Address, serve_http
 from shoal.dialects.framework import DIALECT
-from shoal.install.manifests import InstallOptions, render
+from shoal.install.manifests import render
+from shoal.install.options import InstallOptions
 from shoal.operator.webhook import CHECKED_AT_ONCE, ReviewedKind, ReviewLimits, _handler, validate
 
 REVIEW = {

@@ -11,7 +11,8 @@ from shoal.dialects import NAMES
 from shoal.dialects.dialect import ManifestInvalid
 from shoal.dialects.redaction import without_secrets
 from shoal.dialects.volcano import DIALECT
-from shoal.install.manifests import InstallOptions, render
+from shoal.install.manifests import render
+from shoal.install.options import InstallOptions
 from shoal.kube.objects import Obj
 from shoal.operator.main import OperatorOptions, _operator_config
 from shoal.operator.rbac import job_rights

@@ -15,7 +15,8 @@ from packaging.utils import canonicalize_name
 
 from kit import image
 from shoal.cli.commands.install import command as install
-from shoal.install.manifests import NO_IMAGE, InstallOptions, render
+from shoal.install.manifests import render
+from shoal.install.options import NO_IMAGE, InstallOptions
 
 DEPLOY = image.ROOT / "deploy"
 PINNED = re.compile(r"([A-Za-z0-9._-]+)==(\S+) \\\n((?:    --hash=sha256:[0-9a-f]{64}(?: \\)?\n)+)")

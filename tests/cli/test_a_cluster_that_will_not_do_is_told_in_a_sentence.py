@@ -287,8 +287,8 @@ SERVERS: dict[str, tuple[Step, str]] = {
     ),
     "hangs up": (
         hang_up,
-        "GET /version was not answered by {url}: the server closed the connection. Try again, and see whether the "
-        "cluster is well.",
+        "GET /version was not answered by {url}: the server closed the connection. Try again; if that fails too, "
+        "check the cluster.",
     ),
     "unwell": (
         refusal(500, "InternalError", "etcd is gone"),

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
 from shoal.cli.feasibility import (
     FitResult,
-    MissingObject,
+    RequiredObject,
     Unschedulable,
     find_unschedulable,
     fit_of_event,
@@ -24,6 +25,7 @@ from shoal.kube.objects import Key, Obj
 BEGUN = Stamps(started=datetime(2030, 1, 1, tzinfo=UTC))
 PLACED, WAITS = FitResult("a-0", is_placed=True), FitResult("a-0")
 LARGE, ALSO, GANG = FitResult("b-0", why="needs 3"), FitResult("b-1", why="needs 4"), FitResult(why="needs 6")
+OBJECT = RequiredObject(CONFIG_MAP, Key("team", "settings"))
 LATER = replace(GANG, before=frozenset({"a"}))
 
 
@@ -47,6 +49,13 @@ CASES: dict[str, tuple[JobState, list[FitResult], Unschedulable | None]] = {
     "more pods than the ledger knows of": (ledger(), [LARGE], ALL),
     "a ledger that was not seen yet": (ledger(stamps=Stamps()), [LARGE], None),
     "a run that is being closed": (ledger(Stage.DONE, Stage.PREPARING, run=Run(intent=Intent.END)), [LARGE], None),
+    "a claim that a pod of the gang lacks": (
+        TWO,
+        [replace(LARGE, waits_for_claim=True), FitResult("b-1", waits_for_claim=True)],
+        ALL,
+    ),
+    "a claim, and it is not known which": (TWO, [FitResult("b-0", waits_for_claim=True)], None),
+    "an object, and it is not known which": (TWO, [LARGE, FitResult("b-1", is_placed=True, required=(OBJECT,))], None),
     "a gang that is not let in": (
         ledger(Stage.WAITING, Stage.WAITING),
         [GANG],
@@ -66,7 +75,7 @@ def test_what_can_never_start(case: str) -> None:
     assert find_unschedulable(state, fits) == expected
 
 
-def waiting(*conditions: Obj, phase: str = "Pending", **spec: str) -> Obj:
+def waiting(*conditions: Obj, phase: str = "Pending", **spec: Any) -> Obj:
     return {"spec": spec, "status": {"phase": phase, "conditions": list(conditions)}}
 
 
@@ -87,38 +96,58 @@ SHOWN: dict[str, tuple[Obj, FitResult | None]] = {
 }
 
 
-def without(message: str, reason: str = "CreateContainerConfigError") -> Obj:
-    pod = waiting(nodeName="n")
+def of_container(message: str, reason: str = "CreateContainerConfigError", **spec: Any) -> Obj:
+    pod = waiting(nodeName="n", **spec)
     pod["metadata"] = {"namespace": "team"}
     pod["status"]["containerStatuses"] = [{"state": {"waiting": {"reason": reason, "message": message}}}]
     return pod
 
 
-def no_claim(message: str) -> Obj:
-    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
-    return waiting(condition) | {"metadata": {"namespace": "team"}}
+def of_scheduler(reason: str, **spec: Any) -> Obj:
+    condition = {"type": "PodScheduled", "status": "False", "reason": reason, "message": "in any words"}
+    return waiting(condition, **spec) | {"metadata": {"namespace": "team"}}
 
 
-SETTINGS = MissingObject(CONFIG_MAP, Key("team", "settings"))
-MISSING: dict[str, tuple[Obj, FitResult]] = {
-    "a ConfigMap": (without('configmap "settings" not found'), FitResult(PODS, missing=(SETTINGS,))),
-    "a Secret in a volume": (
-        without('secret "keys" not found', "ContainerCreating"),
-        FitResult(PODS, missing=(MissingObject(SECRET, Key("team", "keys")),)),
+def env_from(**reference: Any) -> dict[str, Any]:
+    return {"containers": [{"name": "main", "envFrom": [{"configMapRef": reference}]}]}
+
+
+KEYS, DATA = RequiredObject(SECRET, Key("team", "keys")), RequiredObject(PERSISTENT_VOLUME_CLAIM, Key("team", "data"))
+VOLUMES = [
+    {"name": "keys", "secret": {"secretName": "keys"}},
+    {"name": "data", "persistentVolumeClaim": {"claimName": "data"}},
+    {"name": "more", "projected": {"sources": [{"configMap": {"name": "more", "optional": True}}]}},
+]
+REQUIRED: dict[str, tuple[Obj, FitResult]] = {
+    "a ConfigMap": (
+        of_container("not found", **env_from(name="settings")),
+        FitResult(PODS, is_placed=True, required=(OBJECT,)),
     ),
+    "an optional ConfigMap": (
+        of_container("not found", **env_from(name="settings", optional=True)),
+        FitResult(PODS, is_placed=True),
+    ),
+    "volumes": (
+        of_container("not found", "ContainerCreating", volumes=VOLUMES),
+        FitResult(PODS, is_placed=True, required=(KEYS, DATA)),
+    ),
+    "containers that are being created": (
+        of_container("", "ContainerCreating", volumes=VOLUMES),
+        FitResult(PODS, is_placed=True),
+    ),
+    "containers that crash": (of_container("", "CrashLoopBackOff", volumes=VOLUMES), FitResult(PODS, is_placed=True)),
     "a claim": (
-        no_claim("the claim data does not exist; create it, or take it out of the pod"),
-        FitResult(PODS, missing=(MissingObject(PERSISTENT_VOLUME_CLAIM, Key("team", "data")),)),
+        of_scheduler("ClaimMissing", volumes=VOLUMES[1:]),
+        FitResult(PODS, required=(DATA,), waits_for_claim=True),
     ),
-    "a volume that is being made": (no_claim("the claim data has no volume yet"), FitResult(PODS)),
-    "a key": (without("couldn't find key a in ConfigMap team/settings"), FitResult(PODS, is_placed=True)),
-    "another kind": (without('serviceaccount "x" not found'), FitResult(PODS, is_placed=True)),
+    "a claim of another pod of the gang": (of_scheduler("ClaimMissing"), FitResult(PODS, waits_for_claim=True)),
+    "room": (of_scheduler("Unschedulable", volumes=VOLUMES[1:]), FitResult(PODS)),
 }
 
 
-@pytest.mark.parametrize("case", MISSING)
+@pytest.mark.parametrize("case", REQUIRED)
 def test_which_objects_a_pod_waits_for(case: str) -> None:
-    pod, expected = MISSING[case]
+    pod, expected = REQUIRED[case]
     assert fit_of_pod(pod, PODS) == expected
 
 

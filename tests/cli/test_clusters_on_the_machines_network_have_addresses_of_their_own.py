@@ -10,7 +10,7 @@ import pytest
 
 from shoal.kube.kinds import POD, SERVICE
 from shoal.kube.objects import Obj
-from shoal.local.cluster import _open_store
+from shoal.local.cluster import open_store
 from shoal.local.data_dir import DataFolder
 from shoal.local.loopback_ranges import PAIRS, Ranges, RecordUnreadable, ranges_of, reserved_ranges
 from shoal.node.sandbox.interface import Network
@@ -72,25 +72,25 @@ def test_a_cluster_without_a_record_goes_by_its_addresses(tmp_path: Path, given_
 
 async def test_the_addresses_of_a_cluster_are_found_in_its_store(tmp_path: Path) -> None:
     data = DataFolder(tmp_path)
-    async with _open_store(data, Network.ISOLATED) as (cluster, _, _):
+    async with open_store(data, Network.ISOLATED) as (cluster, _, _):
         await cluster.create(SERVICE, service("isolated"), "default")
     with reserved_ranges(tmp_path / "other", is_new=True):
-        async with _open_store(data, Network.LOOPBACK) as (cluster, pods, _):
+        async with open_store(data, Network.LOOPBACK) as (cluster, pods, _):
             made = await cluster.create(SERVICE, service("shared"), "default")
     data.loopback.unlink()
-    async with _open_store(data, Network.LOOPBACK) as (_, pods_again, _):
+    async with open_store(data, Network.LOOPBACK) as (_, pods_again, _):
         assert (pods, pods_again) == (ranges_of(1).pods, ranges_of(1).pods)
     assert IPv4Address(made["spec"]["clusterIP"]) in ranges_of(1).services
 
 
 async def test_the_range_of_a_cluster_without_services_is_found_by_its_pods(tmp_path: Path) -> None:
     data = DataFolder(tmp_path)
-    async with _open_store(data, Network.ISOLATED) as (cluster, _, _):
+    async with open_store(data, Network.ISOLATED) as (cluster, _, _):
         await cluster.create(
             POD, {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}, "default"
         )
         await cluster.patch(POD, "p", "default", patch={"status": {"podIP": "127.80.1.2"}}, subresource="status")
-    async with _open_store(data, Network.LOOPBACK) as (_, pods, _):
+    async with open_store(data, Network.LOOPBACK) as (_, pods, _):
         assert pods == ranges_of(3).pods
 
 

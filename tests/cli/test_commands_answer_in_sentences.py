@@ -119,8 +119,8 @@ def test_up_refuses_a_certificate_that_every_client_would_refuse(tmp_path: Path)
 def test_every_command_reports_what_is_no_folder(tmp_path: Path, name: str) -> None:
     (tmp_path / "file").touch()
     told = {
-        "": "an empty name is no folder. Leave --data out for the usual one, or name one.",
-        f"{tmp_path}/file": f"{tmp_path}/file is not a folder. Choose a new or an empty folder, or a cluster's.",
+        "": "the name of the folder is empty. Leave --data out for the default folder, or name one.",
+        f"{tmp_path}/file": f"{tmp_path}/file is not a folder. Choose a new or empty folder, or that of a cluster.",
     }
     for folder, sentence in told.items():
         result = said(name, "--data", folder)
@@ -147,7 +147,7 @@ def test_a_folder_of_other_things_is_left_as_it_is(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").touch()
     tmp_path.chmod(0o755)
     result = said("up", "--data", str(tmp_path))
-    assert (result.exit_code, result.output.startswith(f"Error: {tmp_path} holds other things and no cluster.")) == (
+    assert (result.exit_code, result.output.startswith(f"Error: {tmp_path} is not empty and holds no cluster.")) == (
         1,
         True,
     )

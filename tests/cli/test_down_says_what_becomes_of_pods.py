@@ -16,18 +16,18 @@ def pods(*policies: str, phase: str = "Running") -> list[Obj]:
 
 
 CASES: dict[str, tuple[list[Obj] | None, str]] = {
-    "nothing ran": (pods("Never", phase="Succeeded"), "UP where it was."),
-    "one waits for a node": (pods("Never", phase="Pending"), "UP where it was."),
-    "all start anew": (pods("Always", "OnFailure"), "UP, and 2 pods that ran are restarted."),
-    "one starts anew": (pods("Always"), "UP, and 1 pod that ran is restarted."),
-    "one has ended": (pods("Never"), "UP. 1 pod that ran has ended for good (restartPolicy Never)."),
+    "nothing ran": (pods("Never", phase="Succeeded"), "UP."),
+    "one waits for a node": (pods("Never", phase="Pending"), "UP."),
+    "all start anew": (pods("Always", "OnFailure"), "UP and restarts 2 pods."),
+    "one starts anew": (pods("Always"), "UP and restarts 1 pod."),
+    "one has ended": (pods("Never"), "UP. 1 pod with restartPolicy Never is not restarted."),
     "several have ended": (
         pods("Never", "Never", "Always"),
-        "UP. 2 pods that ran have ended for good (restartPolicy Never); 1 is restarted.",
+        "UP and restarts 1 pod. 2 pods with restartPolicy Never are not restarted.",
     ),
     "nobody knows": (
         None,
-        "UP; pods that ran are restarted, except those with restartPolicy Never, which have ended.",
+        "UP and restarts the pods that ran, except those with restartPolicy Never.",
     ),
 }
 

@@ -120,7 +120,7 @@ def test_a_command_that_fails_after_a_part_names_the_cluster_and_the_part(shell:
     file.write_text(yaml.safe_dump(fw("partly", role("worker", 1, fate=runs()), start="Create")))
     shell("submit", str(file), "--data", str(shell.other))
     deleted = shell("delete", "partly", "nosuch", "--data", str(shell.other), code=1)
-    assert (deleted.stdout, deleted.stderr.startswith(f"{named}Error: ")) == ("Framework partly is gone.\n", True)
+    assert (deleted.stdout, deleted.stderr.startswith(f"{named}Error: ")) == ("Framework partly deleted.\n", True)
 
 
 def test_the_context_of_the_running_cluster_selects_it(shell: Shell) -> None:

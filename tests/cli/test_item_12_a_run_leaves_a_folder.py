@@ -46,8 +46,8 @@ def test_logs_object_description_and_metrics_are_written(folder: Path) -> None:
     (left,) = (folder / "shoal-out").iterdir()
     assert f"Logs and results of hello are kept in shoal-out/{left.name}." in made.stderr
     assert {path.name: path.read_text() for path in left.glob("*.log")} == {
-        "worker-0.1.log": "100%|##   | 2/2 [00:01<00:00, 4.00it/s, loss=0.0]\n",
-        "worker-0.2.log": "100%|##   | 2/2 [00:01<00:00, 4.00it/s, loss=0.1]\n",
+        "worker-0.0.log": "100%|##   | 2/2 [00:01<00:00, 4.00it/s, loss=0.0]\n",
+        "worker-0.1.log": "100%|##   | 2/2 [00:01<00:00, 4.00it/s, loss=0.1]\n",
     }
     assert yaml.safe_load((left / "job.yaml").read_text())["status"]["state"] == "Completed"
     assert (left / "story.txt").read_text().startswith("Framework hello in namespace default (worker x 1) succeeded")
@@ -72,4 +72,4 @@ def test_a_folder_that_cannot_be_made_stops_no_job(folder: Path) -> None:
     (folder / "shoal-out").write_text("in the way")
     made = run(folder)
     assert made.returncode == 0, made.stderr
-    assert "Warning: no output is kept" in made.stderr
+    assert "Warning: no output folder is written" in made.stderr

@@ -20,8 +20,8 @@ from shoal.kube.objects import Obj
 from shoal.node.images import Images
 
 REST = (
-    "The cluster of `shoal run` ends with its jobs, so nothing can change that here: change the file, or submit it to "
-    "a cluster that stays (`shoal up`)."
+    "The cluster of `shoal run` exists only while its jobs run: change the file, or submit it to a cluster of "
+    "`shoal up`."
 )
 
 
@@ -65,7 +65,7 @@ WAITING: dict[str, tuple[list[Obj], str]] = {
     ),
     "a Volcano Job without tasks": (
         [vcjob("x", task(replicas=0), minAvailable=0)],
-        f"Job x can never start here, and is stopped: it has no tasks. {REST}",
+        f"Job x can never start here and is stopped: it has no tasks. {REST}",
     ),
     "no pod at a time": ([batch_job(parallelism=0)], f"is stopped: it has no tasks. {REST}"),
     "suspended": ([batch_job(suspend=True)], f"is stopped: it is suspended. {REST}"),
@@ -132,7 +132,7 @@ async def test_a_job_that_waits_for_an_object_in_no_file_ends(tmp_path: Path, jo
     file = tmp_path / "job.yaml"
     file.write_text(yaml.safe_dump_all([job]))
     ended = await shoal("run", "--plain", str(file))
-    reason = f" x can never start here, and is stopped: {what} does not exist in namespace default; add it to the files"
+    reason = f" x can never start here and is stopped: {what} does not exist in namespace default; add it to the files"
     assert (ended.code, reason in ended.err) == (1, True), ended.err
 
 
@@ -201,7 +201,7 @@ def test_a_name_that_the_server_makes_hides_no_warning(tmp_path: Path) -> None:
 
 def test_a_batch_job_that_wants_no_success_is_warned_of(tmp_path: Path) -> None:
     _, output = validated(tmp_path, batch_job(completions=0))
-    assert output.endswith("has 1 warning:\n  warning: spec.completions: 0: the Job succeeds without a pod\n")
+    assert output.endswith("has 1 warning:\n  warning: spec: it requires 0 completions: it succeeds without a pod\n")
 
 
 @pytest.mark.processes
@@ -217,7 +217,7 @@ def test_submit_warns_of_what_would_only_wait(tmp_path: Path) -> None:
 
 def test_an_image_with_a_command_is_in_order(tmp_path: Path) -> None:
     _, output = validated(tmp_path, framework(role("worker", 1)), config='images: {"acme/*": {command: [python]}}')
-    assert output.endswith("Framework x is in order.\n")
+    assert output.endswith("Framework x is valid.\n")
 
 
 async def test_run_refuses_what_validate_calls_a_mistake_before_anything_starts(tmp_path: Path) -> None:

@@ -70,7 +70,7 @@ def test_aliases_of_other_tools_are_accepted(terminal: Terminal) -> None:
     assert heads == ["JOB", "TASK", "CPU", "MEMORY", "NODE"]
     assert [row[:2] for row in used] == [["words", "worker-0"]]
     assert terminal("cancel", "words").startswith("Framework words stops.")
-    assert terminal("rm", "words") == "Framework words is gone.\n"
+    assert terminal("rm", "words") == "Framework words deleted.\n"
 
 
 def test_help_lists_the_other_names_of_commands() -> None:

@@ -35,12 +35,12 @@ def test_a_job_from_submission_to_deletion(terminal: Terminal) -> None:
     }  # fmt: skip
     file = terminal.file(service, speaking("pet", "echo hello from $FC_TASK_INDEX; exec sleep 100000"))
     assert terminal("submit", file) == "Service pet stored.\nFramework pet stored.\n"
-    assert "there is a Framework pet already" in terminal("submit", file, code=1)
+    assert "Framework pet already exists" in terminal("submit", file, code=1)
     assert terminal("wait", "pet", "--for", "running") == "Framework pet is running.\n"
     assert terminal("start", "pet") == "Framework pet needs no start: it is running.\n"
     assert terminal("get", "-o", "name") == "framework/pet\n"
-    assert terminal("scale", "pet", "worker=3") == "Framework pet now asks for 3 x worker.\n"
-    assert terminal("scale", "pet", "worker=3") == "Framework pet asks for 3 x worker already: nothing was changed.\n"
+    assert terminal("scale", "pet", "worker=3") == "Framework pet scaled to 3 x worker.\n"
+    assert terminal("scale", "pet", "worker=3") == "Framework pet already has 3 x worker: nothing was changed.\n"
     stored = json.loads(terminal("get", "framework/pet", "-o", "json"))["spec"]["taskRoles"][0]
     assert (stored["taskNumber"], stored["frameworkAttemptCompletionPolicy"]["minSucceededTaskCount"]) == (3, 3)
     assert "It succeeds as soon as 3 tasks of worker have succeeded." in terminal("describe", "pet")
@@ -53,8 +53,8 @@ def test_a_job_from_submission_to_deletion(terminal: Terminal) -> None:
     assert terminal("stop", "pet") == "Framework pet stops. `shoal wait pet` waits until it has.\n"
     assert terminal("wait", "pet", code=1) == "Framework pet was stopped.\n"
     assert terminal("stop", "pet") == "Framework pet has ended already: stopped.\n"
-    assert "Framework pet has ended: another size would change nothing." in terminal("scale", "pet", "worker=1", code=1)
-    assert terminal("delete", "pet") == "Framework pet is gone.\n"
+    assert "Framework pet has ended and cannot be scaled." in terminal("scale", "pet", "worker=1", code=1)
+    assert terminal("delete", "pet") == "Framework pet deleted.\n"
     assert terminal("wait", "pet", "--for", "deleted") == "There is no job pet in namespace default: it is gone.\n"
     assert "there is no job 'pet' in namespace default" in terminal("wait", "pet", code=1)
     assert "there is no job 'pet' in namespace default" in terminal("describe", "pet", code=1)

@@ -120,7 +120,7 @@ def test_a_path_leads_to_a_value(path: str, value: Any, expected: Any) -> None:
         pytest.param("spec.taskRoles[0].name.first", "leads below 'etcd', which has no fields", id="below a text"),
         pytest.param("spec.taskRoles[worker", "the bracket is not closed", id="not closed"),
         pytest.param("spec.taskRoles[worker[0].name", "the bracket is not closed", id="not closed before another"),
-        pytest.param("spec.taskRoles.worker].taskNumber", "the bracket was never opened", id="never opened"),
+        pytest.param("spec.taskRoles.worker].taskNumber", "the bracket is not opened", id="never opened"),
         pytest.param("spec.taskRoles[].taskNumber", "there is nothing in the brackets", id="nothing in them"),
     ],
 )

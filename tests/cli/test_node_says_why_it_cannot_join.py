@@ -26,7 +26,7 @@ NOW = datetime(2030, 1, 1, tzinfo=UTC)
 MISTAKES = [
     (["--taint", "lab"], "'lab' should be NAME=VALUE:EFFECT, for example lab=true:NoSchedule"),
     (["--taint", "lab=true:Sometimes"], "effects are NoSchedule, PreferNoSchedule, NoExecute"),
-    (["--taint", "a b=c:NoSchedule"], "'a b=c:NoSchedule' is no taint"),
+    (["--taint", "a b=c:NoSchedule"], "'a b=c:NoSchedule' is not a taint"),
     (["--label", "zone"], "'zone' should be NAME=VALUE, for example zone=lab"),
     (["--label", "zone=a b"], "'zone=a b' should be NAME=VALUE"),
     (["--name", "My Node"], "--name 'My Node' cannot be the name of a node"),

@@ -10,8 +10,8 @@ import click
 import pytest
 
 from kit.frameworks import framework, pod_of, role
-from shoal.cli.commands.logs import Archive, LogSelection, _print
-from shoal.cli.commands.run import InterruptHandler, _make_namespace
+from shoal.cli.commands.logs import Archive, LogSelection, pods_by_head, print_logs
+from shoal.cli.commands.run import InterruptHandler, make_namespace
 from shoal.cli.context import report_errors
 from shoal.cli.describe_page import DescribeContext, describe_job
 from shoal.cli.job_lookup import FoundJob
@@ -58,7 +58,7 @@ def test_describe_an_unreadable_manifest() -> None:
         pytest.param(forbidden(NAMESPACE, "a", "no"), 'namespaces "a" is forbidden: no', id="refused"),
         pytest.param(
             OutcomeUnknown("it broke off"),
-            "it broke off. Try again, and see whether the cluster is well.",
+            "it broke off. Try again; if that fails too, check the cluster.",
             id="unknown",
         ),
         pytest.param(ConnectionError("nobody there"), "nobody there.", id="unreachable"),
@@ -92,8 +92,10 @@ EVERYTHING = LogSelection((), LogOptions(), LineFilter(None), prefix=True, is_pr
 async def test_a_log_that_breaks_off_takes_no_other_with_it(capsys: pytest.CaptureFixture[str]) -> None:
     job = framework(role("worker", 2))
     cluster: Any = Speaking(job)
+    found = FoundJob(job, DIALECT)
+    pods = await pods_by_head(cluster, found)
     with pytest.raises(OutcomeUnknown, match="the log broke off"):
-        await _print(cluster, FoundJob(job, DIALECT), Archive(None, "default", "any"), EVERYTHING, is_followed=False)
+        await print_logs(cluster, found, pods, Archive(None, "default", "any"), EVERYTHING, is_followed=False)
     assert capsys.readouterr().out == "worker-1 | hello\n"
 
 
@@ -116,10 +118,10 @@ class Refusing:
 
 async def test_a_namespace_that_is_there_is_taken() -> None:
     cluster: Any = Refusing(already_exists(NAMESPACE, "kube-system"))
-    await _make_namespace(cluster, "kube-system")
+    await make_namespace(cluster, "kube-system")
     cluster = Refusing(forbidden(NAMESPACE, "mine", "no"))
     with pytest.raises(ApiError, match="forbidden"):
-        await _make_namespace(cluster, "mine")
+        await make_namespace(cluster, "mine")
 
 
 @pytest.mark.parametrize("refusal", [unavailable("not now"), OutcomeUnknown("not now"), OSError("not now")])

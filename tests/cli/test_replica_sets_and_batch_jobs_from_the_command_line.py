@@ -70,7 +70,9 @@ async def test_jobs_of_the_same_name_are_listed_by_kind(cluster: EmbeddedCluster
     assert (await find_job(cluster, "jobs.batch/a", "default")).dialect.kind == JOB
     with pytest.raises(click.ClickException) as several:
         await find_job(cluster, "a", "default")
-    assert several.value.message == ("there are several jobs called 'a': say jobs.batch.volcano.sh/a or jobs.batch/a.")
+    assert several.value.message == (
+        "several jobs are called 'a': name one of them as jobs.batch.volcano.sh/a or jobs.batch/a."
+    )
     await cluster.close()
 
 
@@ -105,7 +107,7 @@ async def test_a_replica_set_is_not_stopped(cluster: EmbeddedCluster) -> None:
     await cluster.create(JOB, job("a"), "default")
     told = [why_unstoppable(await find_job(cluster, name, "default")) for name in ("web", "a")]
     assert told == [
-        "ReplicaSet web cannot be stopped: its kind has no end. `shoal scale web replica=0` sends its pods away, "
+        "ReplicaSet web cannot be stopped: its kind never completes. `shoal scale web replica=0` deletes its pods, "
         "`shoal delete web` ends it.",
         None,
     ]

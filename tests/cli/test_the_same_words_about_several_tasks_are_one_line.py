@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from shoal.cli.event_grouping import Line, group_events
+from shoal.engine.messages import SEVERAL
 from shoal.kube.messages import Message
 from shoal.operator.messages import CATALOG
 
@@ -19,45 +20,54 @@ def line(second: int, code: str, task: str, attempt: int = 0, cause: str = "x", 
     return Line(T0 + timedelta(seconds=second), f"{CATALOG.text(message)}.", message)
 
 
+def one(second: int, code: str, task: str, attempt: int = 0, cause: str = "x") -> tuple[int, str]:
+    return second, line(second, code, task, attempt, cause).text
+
+
+def several(second: int, code: str, tasks: str, attempt: int = 0, cause: str = "x", **more: Any) -> tuple[int, str]:
+    message = Message(code, {"tasks": tasks, "attempt": attempt, "cause": cause, **more})
+    return second, f"{SEVERAL.text(message)}."
+
+
 EVICTED, LOST, FAILED, RETRIED = "TaskLost.Evicted", "TaskLost", "TaskFailed", "TaskRetried"
+REPLACED = "TaskReplaced"
 CASES: dict[str, tuple[list[Line], list[tuple[int, str]]]] = {
     "interleaved": (
         [line(0, LOST, "w-0"), line(0, RETRIED, "w-0", 1, charged=1),
          line(1, LOST, "w-1"), line(1, RETRIED, "w-1", 1, charged=1)],
-        [(0, "w-0 and w-1 were lost in attempt 0: x."),
-         (0, "w-0 and w-1 are tried again as attempt 1 (1 charged each).")],
+        [several(0, LOST, "w-0 and w-1"), several(0, RETRIED, "w-0 and w-1", 1, charged=1)],
     ),
     "out of order": (
         [line(9, EVICTED, "w-1"), line(3, EVICTED, "w-0"), line(4, EVICTED, "w-7")],
-        [(3, "w-0, w-1 and w-7 were evicted in attempt 0: x.")],
+        [several(3, EVICTED, "w-0, w-1 and w-7")],
     ),
     "another cause": (
         [line(0, FAILED, "w-0", cause="Error (code 1)"), line(0, FAILED, "w-1", cause="Error (code 2)")],
-        [(0, "w-0 failed in attempt 0: Error (code 1)."), (0, "w-1 failed in attempt 0: Error (code 2).")],
+        [one(0, FAILED, "w-0", cause="Error (code 1)"), one(0, FAILED, "w-1", cause="Error (code 2)")],
     ),
     "another role": (
         [line(0, EVICTED, "ps-0"), line(0, EVICTED, "w-1")],
-        [(0, "ps-0 was evicted in attempt 0: x."), (0, "w-1 was evicted in attempt 0: x.")],
+        [one(0, EVICTED, "ps-0"), one(0, EVICTED, "w-1")],
     ),
     "much later": (
         [line(0, EVICTED, "w-0"), line(61, EVICTED, "w-1"), line(62, EVICTED, "w-2")],
-        [(0, "w-0 was evicted in attempt 0: x."), (61, "w-1 and w-2 were evicted in attempt 0: x.")],
+        [one(0, EVICTED, "w-0"), several(61, EVICTED, "w-1 and w-2")],
     ),
     "the same task again": (
         [line(0, EVICTED, "w-0"), line(1, EVICTED, "w-0")],
-        [(0, "w-0 was evicted in attempt 0: x."), (1, "w-0 was evicted in attempt 0: x.")],
+        [one(0, EVICTED, "w-0"), one(1, EVICTED, "w-0")],
     ),
     "another attempt": (
         [line(0, EVICTED, "w-0"), line(1, EVICTED, "w-1"), line(2, EVICTED, "w-0", 1), line(3, EVICTED, "w-2", 1)],
-        [(0, "w-0 and w-1 were evicted in attempt 0: x."), (2, "w-0 and w-2 were evicted in attempt 1: x.")],
+        [several(0, EVICTED, "w-0 and w-1"), several(2, EVICTED, "w-0 and w-2", 1)],
     ),
     "a code without a text for several": (
-        [line(0, "TaskReplaced", "w-0"), line(0, "TaskReplaced", "w-1")],
-        [(0, "w-0 is wanted again and restarts."), (0, "w-1 is wanted again and restarts.")],
+        [line(0, REPLACED, "w-0"), line(0, REPLACED, "w-1")],
+        [one(0, REPLACED, "w-0"), one(0, REPLACED, "w-1")],
     ),
     "no message": (
-        [Line(T0, "w-0 was lost in attempt 0: x."), Line(T0, "w-1 was lost in attempt 0: x.")],
-        [(0, "w-0 was lost in attempt 0: x."), (0, "w-1 was lost in attempt 0: x.")],
+        [Line(T0, "w-0 was lost."), Line(T0, "w-1 was lost.")],
+        [(0, "w-0 was lost."), (0, "w-1 was lost.")],
     ),
     "a message somebody else wrote": (
         [Line(T0, "odd.", Message(LOST, {"task": f"w-{index}"})) for index in range(2)],

@@ -22,7 +22,7 @@ def validated(folder: Path, *objects: Obj, words: tuple[str, ...] = ()) -> Resul
 
 def test_a_good_manifest_is_in_order(tmp_path: Path) -> None:
     result = validated(tmp_path, fw("pet", role("worker", 2)))
-    assert (result.exit_code, result.output) == (0, f"{tmp_path}/job.yaml: Framework pet is in order.\n")
+    assert (result.exit_code, result.output) == (0, f"{tmp_path}/job.yaml: Framework pet is valid.\n")
 
 
 def test_every_mistake_of_every_document_is_listed(tmp_path: Path) -> None:
@@ -56,8 +56,8 @@ def test_queues_and_groups_are_validated_by_their_own_fields(tmp_path: Path) -> 
     assert (result.exit_code, [line.removeprefix(f"{tmp_path}/job.yaml, ") for line in result.output.splitlines()]) == (
         1,
         [
-            "document 1: Queue good is in order.",
-            "document 2: PodGroup good is in order.",
+            "document 1: Queue good is valid.",
+            "document 2: PodGroup good is valid.",
             "document 3: Queue q has 1 mistake:",
             "  spec: queue q: capability of cpu is below zero; give zero or more",
             "document 4: PodGroup g has 1 mistake:",

@@ -139,7 +139,7 @@ def test_one_file_that_cannot_be_read_hides_no_other(tmp_path: Path) -> None:
     assert (result.exit_code, told[0].partition(" is not YAML: ")[0]) == (1, f"{tmp_path}/a.yaml")
     assert told[1:] == [
         f"{tmp_path}/b.yaml is no manifest: apiVersion and kind are missing.",
-        f"{tmp_path}/c.yaml: Framework pet is in order.",
+        f"{tmp_path}/c.yaml: Framework pet is valid.",
         f"cannot read {tmp_path}/none.yaml: No such file or directory.",
     ]
 

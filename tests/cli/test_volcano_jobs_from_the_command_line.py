@@ -29,8 +29,8 @@ def test_a_volcano_job_from_submission_to_its_end(terminal: Terminal) -> None:
     file = terminal.file(vcjob("pet", task("ps", 1, fate=runs()), task("worker", 2, fate=runs())))
     assert terminal("submit", file) == "Job pet stored.\n"
     assert terminal("wait", "pet", "--for", "running") == "Job pet is running.\n"
-    assert terminal("scale", "pet", "worker=3") == "Job pet now asks for 3 x worker.\n"
-    assert terminal("scale", "pet", "worker=3") == "Job pet asks for 3 x worker already: nothing was changed.\n"
+    assert terminal("scale", "pet", "worker=3") == "Job pet scaled to 3 x worker.\n"
+    assert terminal("scale", "pet", "worker=3") == "Job pet already has 3 x worker: nothing was changed.\n"
     spec = json.loads(terminal("get", "job/pet", "-o", "json"))["spec"]
     assert (spec["minAvailable"], spec["tasks"][1]["replicas"], spec["tasks"][1]["minAvailable"]) == (4, 3, 3)
     story = terminal("describe", "vcjob/pet")
@@ -57,9 +57,7 @@ def test_a_run_ends_with_an_abort_and_the_code_of_its_cause(tmp_path: Path) -> N
     headline, way_out = told[-2:]
     assert headline.startswith("Job pet in namespace default (ps x 1, worker x 1) is held for ")
     assert headline.endswith(": worker-0 ended with code 7.")
-    assert way_out.startswith(
-        "`shoal run` ends here. On a cluster that stays (`shoal up`), `shoal start pet` resumes it"
-    )
+    assert way_out.startswith("`shoal run` ends here. In a cluster of `shoal up`, `shoal start pet` resumes it")
 
 
 def test_a_run_is_refused_at_once_where_there_is_no_such_queue(tmp_path: Path) -> None:
@@ -75,8 +73,8 @@ def test_waiting_ends_with_an_abort_and_goes_on_after_the_next_order(terminal: T
     job = vcjob("cat", task("ps", 1, fate=runs()), task(fate=exits(7)), policies=[policy("PodFailed", "AbortJob")])
     terminal("submit", terminal.file(job))
     assert terminal("wait", "cat", code=7) == (
-        "Job cat is held: worker-0 ended with code 7. `shoal start cat` resumes it, what has succeeded is not run "
-        "again; `shoal stop cat` ends it.\n"
+        "Job cat is held: worker-0 ended with code 7. `shoal start cat` resumes it without repeating "
+        "tasks that have succeeded; `shoal stop cat` ends it.\n"
     )
     terminal("stop", "cat")
     assert terminal("wait", "cat", code=1) == "Job cat was stopped.\n"

@@ -87,7 +87,7 @@ async def test_an_aborted_job_is_not_waited_for_by_run() -> None:
         (over,) = following.result()
         assert (over.state.is_held, world.pods_of("a")) == (True, {"a-worker-1": "Failed"})
         page = await told(world)
-    resume, end = "`shoal start a` resumes it, what has succeeded is not run again", "`shoal stop a` ends it"
+    resume, end = "`shoal start a` resumes it without repeating tasks that have succeeded", "`shoal stop a` ends it"
     assert page.endswith(f"What is next:\n  It is held: {resume}; {end}.")
 
 
@@ -155,7 +155,7 @@ async def test_describe_shows_policies_and_completion_rules() -> None:
         page = await told(world)
     assert page.split("What is next:\n")[1].splitlines() == [
         "  If all tasks of worker have succeeded, the job succeeds.",
-        "  If a task is taken away by others, all tasks of its role are restarted 10 s later.",
+        "  If a task is evicted or its pod is deleted, all tasks of its role are restarted 10 s later.",
         "  If a task fails or containers of a role are restarted too often, the whole job is restarted.",
         "  If a task fails with code 3, the job is held until it is resumed.",
         "  2 restarts left; the next failure after that fails the job.",
@@ -212,7 +212,9 @@ async def test_a_name_taken_by_another_job_is_waited_for_and_reported() -> None:
         await world.user.delete(POD, "a-worker-0", NAMESPACE)
         await world.up("a", 2)
         following.cancel()
-    why = "there is a pod a-worker-0 of another owner; its own follows when that one is gone; or rename one of the two"
+    why = (
+        "there is a pod a-worker-0 of another owner; the task waits until that pod is deleted; or rename one of the two"
+    )
     assert f"worker-0  waiting, {why}" in page
     assert (uid_of(kept), "deletionTimestamp" in kept["metadata"]) == (uid_of(other), False)
     assert list(dict.fromkeys(cause for name, cause in sights if name == "worker-0")) == [why, ""]

@@ -15,8 +15,8 @@ from shoal.cli.job_lookup import FoundJob
 from shoal.cli.job_table import exit_code_of
 
 ABORTED = (
-    "Job a is held: worker-0 ended with code 7. `shoal start a` resumes it, what has succeeded is not run again; "
-    "`shoal stop a` ends it."
+    "Job a is held: worker-0 ended with code 7. `shoal start a` resumes it without repeating tasks that have "
+    "succeeded; `shoal stop a` ends it."
 )
 
 

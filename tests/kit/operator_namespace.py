@@ -20,7 +20,7 @@ from shoal.controller_runtime.preflight import PreflightError, check_permissions
 from shoal.controller_runtime.rights import Permission, lease_permissions
 from shoal.dialects.framework import DIALECT
 from shoal.install.apply import ApplyResult, install
-from shoal.install.manifests import InstallOptions
+from shoal.install.options import InstallOptions
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import NAMESPACE, SERVICE_ACCOUNT, Kind
 from shoal.kube.objects import Obj, name_of

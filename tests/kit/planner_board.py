@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
+from shoal.kube.messages import Message
 from shoal.kube.objects import Key
 from shoal.scheduler.messages import text
 from shoal.scheduler.planner.cache import ClusterView
@@ -128,6 +129,16 @@ def shrunk(made: Plan) -> list[str]:
 
 def verdict(made: Plan, group: str) -> GroupResult:
     return next(found for found in made.groups if found.group == key(group))
+
+
+def message(code: str, /, **parameters: Any) -> Message:
+    return Message(code, parameters)
+
+
+def causes(made: Plan, group: str) -> list[Message]:
+    """Why the group waits: the cause of its message, or the parts of it."""
+    cause = verdict(made, group).message.parameters["cause"]
+    return list(cause.parameters["parts"]) if cause.code == "All" else [cause]
 
 
 def said(made: Plan, group: str) -> str:

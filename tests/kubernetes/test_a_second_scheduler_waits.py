@@ -15,7 +15,7 @@ from shoal.cluster.kubernetes import open_client
 from shoal.controller_runtime.preflight import PreflightError, check_permissions
 from shoal.controller_runtime.rights import lease_permissions
 from shoal.install.apply import install
-from shoal.install.manifests import SCHEDULER_LEASE
+from shoal.install.scheduler_deployment import SCHEDULER_LEASE
 from shoal.kube.kinds import LEASE, NAMESPACE
 from shoal.kube.objects import Obj, annotations_of
 from shoal.scheduler.api.pod_groups import POD_GROUP, QUEUE

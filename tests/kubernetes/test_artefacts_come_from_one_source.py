@@ -17,7 +17,8 @@ from kit.operator_namespace import Ground
 from shoal.cluster.client import PatchType
 from shoal.controller_runtime.crd_installer import wait_established
 from shoal.dialects import DEFAULT, NAMES
-from shoal.install.manifests import InstallOptions, definitions, render
+from shoal.install.manifests import definitions, render
+from shoal.install.options import InstallOptions
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import CUSTOM_RESOURCE_DEFINITION, POD
 from shoal.kube.objects import Obj, name_of, namespace_of

@@ -79,13 +79,13 @@ async def test_from_the_command_line_and_off_again(ground: Ground) -> None:
 async def test_a_namespace_of_others_or_with_jobs_is_kept(ground: Ground) -> None:
     where = ["--kubeconfig", ground.plane.kubeconfig, "--name", ground.options.name]
     put = await shoal("install", "--image", "i", *where, "-n", ground.jobs)
-    assert f"Namespace {ground.jobs} left alone: it was there before" in put.out.splitlines()
+    assert f"Namespace {ground.jobs} left alone: it existed before" in put.out.splitlines()
     taken = await shoal("uninstall", *where, "-n", ground.jobs)
     assert "Namespace" not in taken.out
     await shoal("install", "--image", "i", *where, "-n", ground.own)
     await ground.admin.create(FRAMEWORK, fw("lives", role(fate=runs())), ground.own)
     kept = await shoal("uninstall", *where, "-n", ground.own)
-    assert f"Namespace {ground.own} kept: there are frameworks in it" in kept.out.splitlines()
+    assert f"Namespace {ground.own} kept: it contains frameworks" in kept.out.splitlines()
 
 
 async def test_all_kinds_of_the_languages_that_were_served_go_if_they_are_named(ground: Ground) -> None:
@@ -110,8 +110,8 @@ async def test_a_scheduler_in_another_namespace_is_pointed_at(ground: Ground) ->
             "Deployment",
             ours,
             "is a scheduler too",
-            f"it places pods of the whole cluster, and so would the one in elsewhere-{ground.own}, which waits while "
-            "the other works: let one remain; installing again without --scheduler takes the other away",
+            f"it places pods of the whole cluster too, so the scheduler in elsewhere-{ground.own} only stands by. Keep "
+            "one of them: to remove the other, repeat its installation without --scheduler",
         )
     ]
     assert not [each for each in await ground.install() if each.name == ours]

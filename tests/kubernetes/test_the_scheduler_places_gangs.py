@@ -29,7 +29,7 @@ from shoal.controller_runtime.metrics import Metrics
 from shoal.controller_runtime.preflight import PreflightError, check_permissions
 from shoal.controller_runtime.rights import Permission, lease_permissions
 from shoal.dialects.volcano import DIALECT as VOLCANO
-from shoal.install.manifests import SCHEDULER_LEASE
+from shoal.install.scheduler_deployment import SCHEDULER_LEASE
 from shoal.kube.kinds import (
     NODE,
     PERSISTENT_VOLUME,

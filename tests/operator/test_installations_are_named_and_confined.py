@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from shoal.install.manifests import InstallOptions, default_name, render
+from shoal.install.manifests import render
+from shoal.install.options import InstallOptions, default_name
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,8 @@ from click.testing import CliRunner
 
 from shoal.cli.commands.install import command
 from shoal.dialects import NAMES
-from shoal.install.manifests import InstallOptions, render
+from shoal.install.manifests import render
+from shoal.install.options import InstallOptions
 from shoal.kube.objects import Obj, at_path, labels_of, name_of
 
 DRY_RUN = ["--image", "registry.example/shoal:1", "--dry-run", "-o", "yaml"]

@@ -17,7 +17,7 @@ def test_every_check_has_a_description() -> None:
         "namespaces",
         "mounts",
         "pod networks",
-        "way out",
+        "egress",
         "memory limits",
         "cpu limits",
         "process limits",
@@ -63,7 +63,7 @@ def test_a_machine_that_allows_nothing_gets_the_cost_of_each_check(monkeypatch: 
             "pods share the machine's network with a 127.x.y.z address each: a program that listens on all addresses "
             "(0.0.0.0) takes the port from every other pod; have it listen on its pod's address",
         ),
-        Finding("way out", True, "pods use the machine's own network"),
+        Finding("egress", True, "pods use the machine's own network"),
     ]
 
 
@@ -80,7 +80,7 @@ def test_a_kernel_without_a_packet_filter_leaves_the_proxy(monkeypatch: pytest.M
     monkeypatch.setattr(host_checks, "probe_host", lambda: allowed)
 
     assert host_checks.run_checks()[3] == Finding(
-        "way out",
+        "egress",
         True,
         "HTTP and HTTPS by a proxy in the pods' environment (http_proxy, https_proxy); "
         "the packet filter cannot be used: packet filter: Operation not supported",

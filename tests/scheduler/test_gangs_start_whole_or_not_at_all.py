@@ -5,13 +5,24 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
-from kit.planner_board import RACK, Board, binds, evicted, key, said, verdict
+from kit.planner_board import RACK, Board, binds, causes, evicted, key, message, verdict
+from shoal.kube.messages import Message
 from shoal.kube.selectors import from_labels
-from shoal.scheduler.messages import text
 from shoal.scheduler.planner.gang_types import PodGroup, PodGroupPhase, TopologyConstraint
 from shoal.scheduler.planner.snapshot_types import AffinityTerm, PodState
 
-NEVER = "; even without other pods it would not fit, so make it smaller or add nodes"
+NEVER = message("Remedy.NeverFits")
+FULL = message("Resources.Short", need="1", resource="cpu", free="0", whole="1", node="n0")
+
+
+def too_few(count: int, *, fits: int, cause: Message) -> Message:
+    return message("Gang.TooFew", pods=message("Pods", count=count), fits=fits, missing=count - fits, cause=cause)
+
+
+def short(need: int, *, free: int, node: str = "n0", whole: int | None = None) -> Message:
+    """Of a gang, on nodes with one core free at most."""
+    amounts = {"need": str(need), "free": str(free), "whole": str(whole or free), "most": "1"}
+    return message("Resources.InAll", resource="cpu", node=node, **amounts)
 
 
 def test_01_three_slots_hold_no_gang_of_four_and_a_fourth_starts_it_at_once() -> None:
@@ -21,14 +32,12 @@ def test_01_three_slots_hold_no_gang_of_four_and_a_fourth_starts_it_at_once() ->
     made = board.cycle()
     assert made.binds == ()
     assert verdict(made, "g").reason == "TooLarge"
-    assert said(made, "g") == (
-        "waiting: needs 4 pods at once, 3 would fit, 1 missing: "
-        "needs 4 cpu, 3 of 3 are free, the most on one node is 1 on node n0" + NEVER
-    )
+    assert causes(made, "g") == [too_few(4, fits=3, cause=short(4, free=3)), NEVER]
     board.node("n3")
     made = board.cycle()
     assert binds(made) == {"g-0": "n0", "g-1": "n1", "g-2": "n2", "g-3": "n3"}
-    assert (verdict(made, "g").phase, said(made, "g")) == (PodGroupPhase.RUNNING, "4 pods placed, 4 in all")
+    assert verdict(made, "g").phase == PodGroupPhase.RUNNING
+    assert verdict(made, "g").message == message("Scheduled", placed=4, total=4)
 
 
 def test_02_the_minimum_comes_first_and_then_as_much_surplus_as_fits() -> None:
@@ -67,10 +76,7 @@ def test_04_every_role_must_have_its_minimum_unless_the_group_asks_for_less_than
     board = with_roles(5)
     made = board.cycle()
     assert made.binds == ()
-    assert said(made, "g") == (
-        "waiting: needs 5 pods at once, 4 would fit, 1 missing: "
-        "needs 5 cpu, 4 of 4 are free, the most on one node is 1 on node n0" + NEVER
-    )
+    assert causes(made, "g") == [too_few(5, fits=4, cause=short(5, free=4)), NEVER]
     assert len(with_roles(3).cycle().binds) >= 3
 
 
@@ -81,11 +87,8 @@ def test_05_too_few_pods_exist_and_no_place_is_looked_for() -> None:
     made = board.cycle()
     assert made.binds == ()
     found = verdict(made, "g")
-    assert (found.reason, found.blocked, text(found.message)) == (
-        "NotEnoughTasks",
-        "pods",
-        "waiting: 3 of the 4 pods it needs at once exist",
-    )
+    assert (found.reason, found.blocked) == ("NotEnoughTasks", "pods")
+    assert causes(made, "g") == [message("Members.Missing", members=message("Members.Count", exist=3, least=4))]
 
 
 def test_05_too_few_pods_of_one_role_exist() -> None:
@@ -93,11 +96,10 @@ def test_05_too_few_pods_of_one_role_exist() -> None:
     board.nodes(8)
     board.group("g", 0, min_member=3, min_roles={"ps": 1, "worker": 2})
     board.pods("g", range(3), role="worker")
-    found = verdict(board.cycle(), "g")
-    assert (found.reason, text(found.message)) == (
-        "NotEnoughPodsOfTask",
-        "waiting: 0 of the 1 pods of ps it needs at once exist",
-    )
+    made = board.cycle()
+    members = message("Members.CountOfRole", exist=0, least=1, role="ps")
+    assert verdict(made, "g").reason == "NotEnoughPodsOfTask"
+    assert causes(made, "g") == [message("Members.Missing", members=members)]
 
 
 def test_16_the_replacement_of_a_running_gang_goes_before_a_fresh_group() -> None:
@@ -109,7 +111,7 @@ def test_16_the_replacement_of_a_running_gang_goes_before_a_fresh_group() -> Non
     board.pods("old", [4])
     made = board.cycle()
     assert binds(made) == {"old-4": "n3"}
-    assert said(made, "fresh") == "waiting: needs 1 cpu, the most free is 0 of 1 on node n0"
+    assert causes(made, "fresh") == [FULL]
 
 
 def test_16_the_gang_is_unknown_while_its_replacement_finds_no_place() -> None:
@@ -132,10 +134,9 @@ def test_23_one_of_two_gangs_with_a_pod_per_host_runs_whole() -> None:
     made = board.cycle()
     assert len(binds(made)) == len(set(binds(made).values())) == 100
     assert {name.partition("-")[0] for name in binds(made)} == {"a"}
-    assert said(made, "b") == (
-        "waiting: needs 100 pods at once, 0 would fit, 100 missing: "
-        "required pod anti-affinity to pod with app=x, per host, excludes all 100 nodes"
-    )
+    others, nodes = message("Others.Selected", selector="app=x"), message("Nodes.All", count=100)
+    apart = message("Closed.AntiAffinity", others=others, key="host", nodes=nodes)
+    assert causes(made, "b") == [too_few(100, fits=0, cause=apart)]
 
 
 def test_a_gang_that_others_keep_away_stops_none_that_asks_for_the_same_and_may_go_there() -> None:
@@ -147,9 +148,7 @@ def test_a_gang_that_others_keep_away_stops_none_that_asks_for_the_same_and_may_
     board.group("other", 1)
     made = board.cycle()
     assert binds(made) == {"other-0": "n"}
-    assert said(made, "chosen") == (
-        "waiting: required pod anti-affinity of pods there, per host, excludes the only node"
-    )
+    assert causes(made, "chosen") == [message("Closed.AntiAffinityOfOthers", key="host", nodes=message("Nodes.Only"))]
 
 
 def half_bound(failed: int) -> Board:
@@ -176,9 +175,7 @@ def test_24_after_the_hold_time_the_others_are_undone() -> None:
     made = board.cycle(later=30)
     assert made.binds == ()
     assert evicted(made) == [f"g-{number}" for number in range(1, 8)]
-    assert {text(eviction.message) for eviction in made.evictions} == {
-        "undone: 1 of its pods stayed without a place for too long after the others were bound"
-    }
+    assert [eviction.message for eviction in made.evictions] == len(made.evictions) * [message("Undone", count=1)]
 
 
 def test_25_pods_of_a_newer_job_than_the_known_group_wait_for_it() -> None:
@@ -191,7 +188,7 @@ def test_25_pods_of_a_newer_job_than_the_known_group_wait_for_it() -> None:
     board.view.set_group(replace(group, min_member=8, generation=2))
     made = board.cycle()
     assert made.binds == ()
-    assert "needs 4 pods at once, 2 would fit" in said(made, "g")
+    assert causes(made, "g") == [too_few(4, fits=2, cause=short(4, free=2, whole=6, node="n4"))]
     board.node("n6")
     board.node("n7")
     assert sorted(binds(board.cycle())) == ["g-4", "g-5", "g-6", "g-7"]
@@ -203,7 +200,7 @@ def test_a_pod_before_its_group_waits_for_it() -> None:
     board.pods("g", range(2))
     made = board.cycle()
     assert made.binds == ()
-    assert {text(wait.message) for wait in made.waits} == {"waiting: there is no PodGroup g yet"}
+    assert [wait.message.parameters["cause"] for wait in made.waits] == 2 * [message("Group.Missing", group="g")]
     board.view.set_group(PodGroup(key("g"), min_member=2))
     assert len(board.cycle().binds) == 2
 

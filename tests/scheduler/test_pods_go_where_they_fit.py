@@ -1,4 +1,4 @@
-"""Pods without a group: tables of nodes and pods in, binds and sentences out."""
+"""Pods without a group: tables of nodes and pods in, binds and messages out."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kit.planner_board import message
+from shoal.kube.messages import Message
 from shoal.kube.objects import Key
 from shoal.kube.quantity_format import requests_of
-from shoal.scheduler.messages import text
 from shoal.scheduler.planner.cache import ClusterView
 from shoal.scheduler.planner.plan_types import Bind, Plan, Wait
 from shoal.scheduler.planner.planner import plan
@@ -45,6 +46,16 @@ def bound(name: str, to: str) -> Bind:
     return Bind(Key("default", name), f"uid-{name}", to)
 
 
+def causes(wait: Wait) -> list[Message]:
+    cause = wait.message.parameters["cause"]
+    return list(cause.parameters["parts"]) if cause.code == "All" else [cause]
+
+
+def short(need: int, free: int, node: str, *, resource: str = "cpu", whole: int | None = None) -> Message:
+    amounts = {"need": str(need), "free": str(free), "whole": str(free if whole is None else whole)}
+    return message("Resources.Short", resource=resource, node=node, **amounts)
+
+
 def test_a_pod_goes_to_the_node_it_fills_best() -> None:
     nodes = [node("big", gpus=8), node("small", gpus=2)]
     assert planned(nodes, [pod("a", gpus=2)]).binds == (bound("a", "small"),)
@@ -53,7 +64,7 @@ def test_a_pod_goes_to_the_node_it_fills_best() -> None:
 def test_pods_of_one_plan_share_the_room() -> None:
     result = planned([node("n", cpu=2)], [pod("a"), pod("b"), pod("c")])
     assert result.binds == (bound("a", "n"), bound("b", "n"))
-    assert [text(w.message) for w in result.waits] == ["waiting: needs 1 cpu, the most free is 0 of 2 on node n"]
+    assert [causes(wait) for wait in result.waits] == [[short(1, 0, "n", whole=2)]]
 
 
 def test_a_higher_priority_goes_first_and_a_blocked_pod_blocks_nobody() -> None:
@@ -64,63 +75,63 @@ def test_a_higher_priority_goes_first_and_a_blocked_pod_blocks_nobody() -> None:
 
 
 TAINT = {"key": "team", "value": "vision", "effect": "NoSchedule"}
-SENTENCES = [
-    pytest.param([], pod("p"), "the cluster has no node yet", False, id="no node"),
+WAITS = [
+    pytest.param([], pod("p"), [message("Resources.NoNode")], False, id="no node"),
     pytest.param(
         [node("a", gpus=4), node("b", gpus=2)],
         pod("p", gpus=8),
-        f"needs 8 {GPU}, the most free is 4 of 4 on node a",
+        [short(8, 4, "a", resource=GPU)],
         True,
         id="names the short resource",
     ),
     pytest.param(
         [node("a")],
         pod("p", gpus=1),
-        f"needs 1 {GPU}, and no node that could take it has any",
+        [message("Resources.OnNoNode", need="1", resource=GPU)],
         True,
         id="nobody has any",
     ),
     pytest.param(
         [node("a", taints=(TAINT,))],
         pod("p"),
-        "1 node has the taint team=vision:NoSchedule, which the pod does not tolerate",
+        [message("Barred.Taint.One", taint="team=vision:NoSchedule")],
         False,
         id="taint",
     ),
     pytest.param(
         [node("a", ready=False), node("b", ready=False), node("c", unschedulable=True)],
         pod("p"),
-        "2 nodes are not ready; 1 node is cordoned",
+        [message("Barred.NotReady", count=2), message("Barred.Cordoned.One")],
         False,
         id="not ready, cordoned",
     ),
     pytest.param(
         [node("a", labels={"disk": "hdd"}), node("b", cpu=1, labels={"disk": "ssd"})],
         pod("p", cpu=4, node_selector={"disk": "ssd"}),
-        "needs 4 cpu, the most free is 1 of 1 on node b; 1 node does not match the pod's node selector",
+        [short(4, 1, "b"), message("Barred.NodeSelector.One")],
         True,
         id="selector and shortage",
     ),
     pytest.param(
         [node("a", cpu=8, labels={"disk": "hdd"})],
         pod("p", cpu=4, node_selector={"disk": "ssd"}),
-        "1 node does not match the pod's node selector",
+        [message("Barred.NodeSelector.One")],
         False,
         id="selector",
     ),
     pytest.param(
-        [node("a", pods=0)], pod("p"), "needs 1 pods, and no node that could take it has any", True, id="no pods"
+        [node("a", pods=0)], pod("p"), [message("Resources.OnNoNode", need="1", resource="pods")], True, id="no pods"
     ),
 ]
 
 
-@pytest.mark.parametrize(("nodes", "lone", "message", "too_large"), SENTENCES)
-def test_a_waiting_pod_is_told_why(nodes: list[Node], lone: Pod, message: str, too_large: bool) -> None:
+@pytest.mark.parametrize(("nodes", "lone", "why", "too_large"), WAITS)
+def test_a_waiting_pod_is_told_why(nodes: list[Node], lone: Pod, why: list[Message], too_large: bool) -> None:
     made = planned(nodes, [lone])
     (wait,) = made.waits
     assert made.binds == ()
     assert wait == Wait(Key("default", "p"), "uid-p", wait.message, too_large=too_large)
-    assert text(wait.message) == f"waiting: {message}"
+    assert causes(wait) == why
 
 
 TOLERATIONS = [

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from kit.planner_board import Board, binds, cores, key, said, verdict
-from shoal.scheduler.messages import text
+from kit.planner_board import Board, binds, causes, cores, key, message, verdict
 from shoal.scheduler.planner.fair_share import FairShares
 from shoal.scheduler.planner.gang_types import PodGroupPhase, Queue
 from shoal.scheduler.planner.results import pod_waits
@@ -32,10 +31,10 @@ def test_06_a_group_above_its_queues_capability_stays_out_and_the_queue_is_named
     made = board.cycle()
     found = verdict(made, "g")
     assert (found.phase, found.blocked) == (PodGroupPhase.PENDING, "quota")
-    assert text(found.message) == (
-        "waiting: needs 8 cpu, and queue small may hold 4 in all, "
-        "so raise its capability, ask for less, or name another queue"
-    )
+    remedy = message("Remedy.Capability")
+    assert causes(made, "g") == [
+        message("Quota.OverQueue", need="8", resource="cpu", limit="4", queue="small", remedy=remedy)
+    ]
 
 
 def test_07_overcommit_lets_two_of_three_queues_in() -> None:
@@ -50,9 +49,7 @@ def test_07_overcommit_lets_two_of_three_queues_in() -> None:
         PodGroupPhase.INQUEUE,
         PodGroupPhase.PENDING,
     ]
-    assert said(made, "gc") == (
-        "waiting: needs 6 cpu; the cluster admits 12 at once, and groups before it already ask for 12"
-    )
+    assert causes(made, "gc") == [message("Quota.Cluster", need="6", resource="cpu", limit="12", used="12")]
 
 
 def test_07_in_one_queue_the_ceiling_is_the_cluster() -> None:
@@ -99,7 +96,7 @@ def test_10_what_is_guaranteed_to_an_idle_queue_is_never_lent() -> None:
     board.group("gb", 10, min_member=1, queue="b")
     made = board.cycle()
     assert len(binds(made)) == 6
-    assert said(made, "gb") == "6 pods placed, 6 in all"
+    assert verdict(made, "gb").message == message("Scheduled", placed=6, total=6)
 
 
 def test_15_the_next_slot_goes_to_the_lower_dominant_share() -> None:
@@ -129,9 +126,8 @@ def line(fifo: bool) -> Board:
 def test_17_strictly_in_order_the_later_group_waits_behind_the_head() -> None:
     made = line(fifo=True).cycle()
     assert made.binds == ()
-    assert said(made, "tail") == (
-        "waiting: head is ahead of it in queue q, which serves strictly in order; 1 job ahead in queue q"
-    )
+    behind = message("Turn.Behind", group="head", queue="q")
+    assert causes(made, "tail") == [behind, message("Turn.JobAhead", queue="q")]
 
 
 def test_17_otherwise_the_later_group_passes() -> None:
@@ -180,7 +176,7 @@ def test_22_a_closed_queue_places_nothing_and_keeps_what_runs() -> None:
     board.view.set_queue(Queue("q", open=False))
     made = board.cycle()
     assert (made.binds, made.evictions) == ((), ())
-    assert said(made, "new") == "waiting: queue q is closed; pods are placed again when it is opened"
+    assert causes(made, "new") == [message("Turn.QueueClosedToPods", queue="q")]
     board.view.set_queue(Queue("q"))
     assert sorted(binds(board.cycle())) == ["new-0", "new-1"]
 
@@ -192,8 +188,8 @@ def test_22_nothing_is_let_into_a_closed_or_missing_queue() -> None:
     pending(board, "a", 1, queue="shut")
     pending(board, "b", 1, queue="nowhere")
     made = board.cycle()
-    assert said(made, "a") == "waiting: queue shut is closed; it is let in when the queue is opened"
-    assert said(made, "b") == "waiting: there is no queue nowhere; create it or name another"
+    assert causes(made, "a") == [message("Turn.QueueClosed", queue="shut")]
+    assert causes(made, "b") == [message("Queue.Missing", queue="nowhere")]
 
 
 def test_26_an_admitted_group_without_a_place_goes_back_and_lets_the_next_in() -> None:
@@ -249,9 +245,9 @@ def test_a_queue_that_says_what_it_deserves_where_weights_decide_is_warned() -> 
     board.node("n", cpu=10)
     board.queue("q", deserved=cores(cpu=2))
     board.queue("rich", guarantee=cores(cpu=20))
-    assert [text(warning) for warning in board.cycle().warnings] == [
-        "queue q has deserved resources, which counts only where sharing is by capacity",
-        "queues are guaranteed more cpu than the cluster has",
+    assert list(board.cycle().warnings) == [
+        message("Queue.DeservedUnused", queue="q"),
+        message("Queue.GuaranteesOverCluster", resource="cpu"),
     ]
 
 

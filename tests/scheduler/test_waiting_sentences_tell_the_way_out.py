@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from kit.planner_board import HOST, NS, RACK, Board, cores, key, said
+from kit.planner_board import HOST, NS, RACK, Board, causes, cores, key, message, verdict
+from shoal.kube.messages import Message
 from shoal.kube.selectors import from_labels
 from shoal.scheduler.planner.gang_types import PodGroupPhase, SubgroupPolicy, TopologyConstraint
 from shoal.scheduler.planner.snapshot_types import AffinityTerm
@@ -26,10 +27,7 @@ def test_a_share_by_weight_is_not_called_a_limit() -> None:
     board.group("more", 2, queue="b")
     made = board.cycle()
     assert made.binds == ()
-    assert said(made, "second") == (
-        "waiting: needs 2 cpu; by weight queue a has a share of 2 now, of which 1 are taken; "
-        "it gets more when other queues need less, or with more weight"
-    )
+    assert causes(made, "second") == [message("Quota.Weight", need="2", resource="cpu", limit="2", used="1", queue="a")]
 
 
 def test_a_capability_below_the_share_by_weight_is_called_by_its_name() -> None:
@@ -38,13 +36,19 @@ def test_a_capability_below_the_share_by_weight_is_called_by_its_name() -> None:
     board.queue("a", capability=cores(cpu=1))
     board.running("first", 1, ["n"], queue="a")
     board.group("second", 1, queue="a")
-    assert said(board.cycle(), "second") == "waiting: needs 1 cpu, and queue a may hold 1 and already counts 1"
+    assert causes(board.cycle(), "second") == [
+        message("Quota.Queue", need="1", resource="cpu", limit="1", used="1", queue="a")
+    ]
 
 
-def asks_for_too_much(queue: str, cpu: int, *, let_in: bool, board: Board) -> str:
+def over(queue: str, need: int, limit: int, remedy: Message) -> list[Message]:
+    return [message("Quota.OverQueue", need=str(need), resource="cpu", limit=str(limit), queue=queue, remedy=remedy)]
+
+
+def asks_for_too_much(queue: str, cpu: int, *, let_in: bool, board: Board) -> list[Message]:
     phase = PodGroupPhase.INQUEUE if let_in else PodGroupPhase.PENDING
     board.group("g", 1, cpu=cpu, queue=queue, phase=phase, min_resources=None if let_in else cores(cpu=cpu))
-    return said(board.cycle(), "g")
+    return causes(board.cycle(), "g")
 
 
 def board_of(cpu: int, queues: dict[str, dict[str, Any]], **settings: Any) -> Board:
@@ -57,39 +61,33 @@ def board_of(cpu: int, queues: dict[str, dict[str, Any]], **settings: Any) -> Bo
 
 
 LET_IN = pytest.mark.parametrize("let_in", [False, True], ids=["outside its queue", "let into its queue"])
-NEVER: dict[str, tuple[Callable[[], Board], str, int, str]] = {
+CAPABILITY, NEVER_FITS = message("Remedy.Capability"), message("Remedy.NeverFits")
+NEVER: dict[str, tuple[Callable[[], Board], str, int, int, Message]] = {
     "its own capability": (
         partial(board_of, 4, {"small": {"capability": cores(cpu=1)}}),
-        "small", 2,
-        "waiting: needs 2 cpu, and queue small may hold 1 in all, "
-        "so raise its capability, ask for less, or name another queue",
+        "small", 2, 1, CAPABILITY,
     ),
     "that of the queue above": (
         partial(board_of, 8, {"dept": {"capability": cores(cpu=2)}, "team": {"parent": "dept"}}, sharing="capacity"),
-        "team", 3,
-        "waiting: needs 3 cpu, and queue team may hold 2 in all, "
-        "so raise the capability of queue dept above it, ask for less, or name another queue",
+        "team", 3, 2, message("Remedy.CapabilityAbove", queue="dept"),
     ),
     "what is guaranteed to others": (
         partial(board_of, 8, {"a": {}, "b": {"guarantee": cores(cpu=6)}}),
-        "a", 3,
-        "waiting: needs 3 cpu, and queue a may hold 2 in all, "
-        "so lower what is guaranteed to others, ask for less, or name another queue",
+        "a", 3, 2, message("Remedy.Guarantees"),
     ),
     "the cluster, not the capability": (
         partial(board_of, 4, {"a": {"capability": cores(cpu=64)}}),
-        "a", 6,
-        "waiting: needs 6 cpu, and queue a may hold 4 in all, so make it smaller or add nodes",
+        "a", 6, 4, message("Remedy.MoreNodes"),
     ),
 }  # fmt: skip
 
 
 @LET_IN
-@pytest.mark.parametrize(("make", "queue", "cpu", "sentence"), NEVER.values(), ids=NEVER)
+@pytest.mark.parametrize(("make", "queue", "cpu", "limit", "remedy"), NEVER.values(), ids=NEVER)
 def test_who_asks_for_more_than_its_queue_may_ever_hold_is_told_what_is_too_small(
-    make: Callable[[], Board], queue: str, cpu: int, sentence: str, let_in: bool
+    make: Callable[[], Board], queue: str, cpu: int, limit: int, remedy: Message, let_in: bool
 ) -> None:
-    assert asks_for_too_much(queue, cpu, let_in=let_in, board=make()) == sentence
+    assert asks_for_too_much(queue, cpu, let_in=let_in, board=make()) == over(queue, cpu, limit, remedy)
 
 
 def test_a_share_by_weight_does_not_hide_a_capability_that_is_too_small() -> None:
@@ -99,10 +97,7 @@ def test_a_share_by_weight_does_not_hide_a_capability_that_is_too_small() -> Non
     board.queue("b")
     board.running("other", 4, ["n"], queue="b")
     board.group("more", 4, queue="b")
-    assert asks_for_too_much("a", 6, let_in=True, board=board) == (
-        "waiting: needs 6 cpu, and queue a may hold 5 in all, "
-        "so raise its capability, ask for less, or name another queue"
-    )
+    assert asks_for_too_much("a", 6, let_in=True, board=board) == over("a", 6, 5, CAPABILITY)
 
 
 def sent_back(board: Board, *, cpu: int) -> None:
@@ -116,14 +111,11 @@ def test_a_group_that_had_its_time_in_the_queue_is_told_what_keeps_it() -> None:
     board = Board(enqueue=False)
     board.node("n", cpu=4)
     sent_back(board, cpu=3)
-    keeps = (
-        "waiting: needs 2 pods at once, 1 would fit, 1 missing: needs 6 cpu, 4 of 4 are free, the most on one node is "
-        "4 on node n; even without other pods it would not fit, so make it smaller or add nodes"
-    )
-    had = "it had its time in the queue without one pod finding a place, and stays out of it for"
-    assert said(board.cycle(), "g") == f"{keeps}; {had} 60 seconds"
+    short = message("Resources.InAll", need="6", resource="cpu", free="4", whole="4", most="4", node="n")
+    keeps = message("Gang.TooFew", pods=message("Pods", count=2), fits=1, missing=1, cause=short)
+    assert causes(board.cycle(), "g") == [keeps, NEVER_FITS, message("Turn.TimedOut", seconds=60)]
     board.cycle(later=60)
-    assert said(board.cycle(later=600), "g") == f"{keeps}; {had} 120 seconds"
+    assert causes(board.cycle(later=600), "g") == [keeps, NEVER_FITS, message("Turn.TimedOut", seconds=120)]
 
 
 def test_nothing_is_said_to_keep_a_group_for_which_there_is_room_by_now() -> None:
@@ -132,9 +124,12 @@ def test_nothing_is_said_to_keep_a_group_for_which_there_is_room_by_now() -> Non
     board.running("old", 4, ["n"])
     sent_back(board, cpu=2)
     board.finishes("old")
-    assert said(board.cycle(), "g") == (
-        "waiting: it had its time in the queue without one pod finding a place, and stays out of it for 60 seconds"
-    )
+    assert causes(board.cycle(), "g") == [message("Turn.TimedOut", seconds=60)]
+
+
+def one_worker(*, need: str, free: str) -> Message:
+    short = message("Resources.Short", need=need, resource="cpu", free=free, whole="4", node="n")
+    return message("Gang.TooFewOfUnit", pods=message("Pods.One"), unit="worker", fits=0, missing=1, cause=short)
 
 
 def test_one_pod_is_not_called_pods() -> None:
@@ -143,9 +138,7 @@ def test_one_pod_is_not_called_pods() -> None:
     board.group("g", 0, min_member=2, min_roles={"ps": 1, "worker": 1})
     board.pods("g", range(1), role="ps")
     board.pods("g", range(1), role="worker", cpu=8)
-    assert said(board.cycle(), "g").startswith(
-        "waiting: needs 1 pod of worker at once, 0 would fit, 1 missing: needs 8 cpu, the most free is 4 of 4 on node n"
-    )
+    assert causes(board.cycle(), "g")[0] == one_worker(need="8", free="4")
 
 
 def test_one_subgroup_is_not_called_subgroups() -> None:
@@ -155,7 +148,7 @@ def test_one_subgroup_is_not_called_subgroups() -> None:
     for number, part in enumerate("ab"):  # one of each part would fit
         board.node(part, cpu=1, labels={"part": part})
         board.pods("g", range(2 * number, 2 * number + 2), labels={"part": part}, node_selector={"part": part})
-    assert said(board.cycle(), "g").startswith("waiting: needs 1 whole subgroup of part, and none fits")
+    assert causes(board.cycle(), "g")[0] == message("Gang.Subgroup", unit="part")
 
 
 def test_one_pod_that_makes_way_is_not_called_pods() -> None:
@@ -163,7 +156,7 @@ def test_one_pod_that_makes_way_is_not_called_pods() -> None:
     board.node("n", cpu=1)
     board.running("low", 1, ["n"])
     board.group("high", 1, priority=5)
-    assert said(board.cycle(), "high") == "waiting: its place is being freed; it starts when 1 pod has left"
+    assert causes(board.cycle(), "high") == [message("Resources.LeavingPod")]
 
 
 def test_one_pod_that_has_its_place_is_not_called_pods() -> None:
@@ -171,7 +164,7 @@ def test_one_pod_that_has_its_place_is_not_called_pods() -> None:
     board.node("n", cpu=1)
     board.running("g", 1, ["n"])
     board.view.set_group(replace(board.view.groups[key("g")].group, phase=PodGroupPhase.INQUEUE, ran=False))
-    assert said(board.cycle(), "g") == "1 pod has its place"
+    assert verdict(board.cycle(), "g").message == message("Scheduled.OnePlaced")
 
 
 def test_nodes_that_are_reserved_for_another_group_are_named_as_that() -> None:
@@ -181,7 +174,7 @@ def test_nodes_that_are_reserved_for_another_group_are_named_as_that() -> None:
     board.group("big", 6)
     board.cycle(later=60)
     board.group("small", 1)
-    assert said(board.cycle(), "small").startswith("waiting: a group that has waited longer reserves the only node")
+    assert causes(board.cycle(), "small")[0] == message("Closed.Reservation", nodes=message("Nodes.Only"))
 
 
 def test_a_pod_beyond_the_minimum_waits_for_the_domain_of_its_gang() -> None:
@@ -190,7 +183,9 @@ def test_a_pod_beyond_the_minimum_waits_for_the_domain_of_its_gang() -> None:
         board.node(rack, cpu=2, labels={RACK: rack})
     board.running("g", 2, ["r1"], closeness=TopologyConstraint(hard=True, tier=1))
     board.pods("g", [2])
-    assert said(board.cycle(), "g") == "waiting: needs 1 more pod in rack r1, where its others run, and it is full"
+    assert causes(board.cycle(), "g") == [
+        message("Topology.Full", pods=message("Pods.OneMore"), tier="rack", domain="r1")
+    ]
 
 
 def test_pods_of_a_gang_that_compete_for_the_same_resources_are_named_with_what_they_lack() -> None:
@@ -199,9 +194,7 @@ def test_pods_of_a_gang_that_compete_for_the_same_resources_are_named_with_what_
     board.group("g", 0, min_member=2, min_roles={"ps": 1, "worker": 1})
     board.pods("g", [0], role="ps", cpu=3)
     board.pods("g", [0], role="worker", cpu=2)
-    assert said(board.cycle(), "g") == (
-        "waiting: needs 1 pod of worker at once, 0 would fit, 1 missing: needs 2 cpu, the most free is 1 of 4 on node n"
-    )
+    assert causes(board.cycle(), "g") == [one_worker(need="2", free="1")]
 
 
 def test_rules_that_leave_no_place_in_the_roomiest_domain_are_named_with_the_nodes_of_that_domain() -> None:
@@ -210,7 +203,7 @@ def test_rules_that_leave_no_place_in_the_roomiest_domain_are_named_with_the_nod
         board.node(name, cpu=4, labels={RACK: rack, HOST: name})
     rule = AffinityTerm(from_labels({"app": "x"}), HOST, frozenset({NS}))
     board.group("g", 2, closeness=TopologyConstraint(hard=True, tier=1), labels={"app": "x"}, apart=(rule,))
-    assert said(board.cycle(), "g").split(";")[0] == (
-        "waiting: in rack r1, the roomiest, needs 2 pods at once, 1 would fit, 1 missing: "
-        "required pod anti-affinity to pod with app=x, per kubernetes.io/hostname, excludes 1 node"
-    )
+    others = message("Others.Selected", selector="app=x")
+    apart = message("Closed.AntiAffinity", others=others, key=HOST, nodes=message("Nodes.One"))
+    gang = message("Gang.TooFew", pods=message("Pods", count=2), fits=1, missing=1, cause=apart)
+    assert causes(board.cycle(), "g")[0] == message("Topology.Roomiest", tier="rack", domain="r1", cause=gang)

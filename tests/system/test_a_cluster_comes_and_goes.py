@@ -87,7 +87,7 @@ def test_a_cluster_is_started_looked_at_and_stopped(person: Callable[[str], Pers
     said, started = anna.types("up", "--detach").splitlines()[:2]
     assert said == f"Starting a cluster in {anna.data} ..."
     assert started.startswith("Cluster is up at https://127.0.0.1:")
-    assert f"The cluster in {anna.data} is up already at" in anna.types("up", "--detach")
+    assert f"The cluster in {anna.data} is already running at" in anna.types("up", "--detach")
 
     file = Path(anna.types("kubeconfig", "--path").strip())
     assert anna.types("kubeconfig") == file.read_text()
@@ -128,7 +128,7 @@ def test_a_stop_is_to_pods_what_a_shutdown_is_to_a_machine(person: Callable[[str
     for name in ("again", "once"):
         until(api, name, lambda status: status.get("phase") == "Running")
     assert anna.types("down").splitlines()[-1] == (
-        "Stopped. `shoal up` starts it again. 1 pod that ran has ended for good (restartPolicy Never); 1 is restarted."
+        "Stopped. `shoal up` starts it again and restarts 1 pod. 1 pod with restartPolicy Never is not restarted."
     )
     anna.types("up", "--detach")
     api = anna.api()
@@ -163,7 +163,7 @@ def test_nodes_are_as_they_were_unless_asked_and_empty(person: Callable[[str], P
     until(anna.api(), "there", lambda status: status.get("phase") == "Running")
     anna.types("down")
     said = anna.types("up", "--detach", "--nodes", "1", code=1)
-    assert "1 pods live on node" in said
+    assert "pods run on node" in said
     assert "Start without --nodes to go on as before" in said
 
     anna.types("up", "--detach")

@@ -14,6 +14,7 @@ import yaml
 
 from kit.cli_runner import SHOAL
 from kit.local_cluster import LocalCluster
+from shoal.cli.commands.down import NOT_RESTARTED
 from shoal.kube.objects import Obj
 
 pytestmark = pytest.mark.processes
@@ -89,11 +90,11 @@ def cluster(shell: Shell) -> Iterator[LocalCluster]:
 
 
 def test_a_second_up_succeeds_and_names_options_without_effect(shell: Shell, cluster: LocalCluster) -> None:
-    up = f"The cluster in {shell.data} is up already at https://127.0.0.1:"
+    up = f"The cluster in {shell.data} is already running at https://127.0.0.1:"
     assert shell("up").startswith(up)
     again = shell("up", "--detach", "--nodes", "3")
     assert again.startswith(up)
-    assert "Warning: --nodes has no effect on a cluster that runs." in again
+    assert "Warning: --nodes has no effect on a running cluster." in again
     assert cluster.pid == yaml.safe_load((shell.data / "running.json").read_text())["pid"]
 
 
@@ -101,10 +102,10 @@ def test_down_after_a_crash_ends_the_pods_that_were_left(shell: Shell, cluster: 
     shell("submit", shell.job())
     process = shell.process()
     cluster.kill()
-    assert "`shoal down` ends them" in shell("status", code=3)
+    assert "`shoal down` stops them" in shell("status", code=3)
     said = shell("down")
-    assert "Ended 1 pod. " in said
-    assert "Pods of these have ended for good, " in said
+    assert "Stopped 1 pod. " in said
+    assert NOT_RESTARTED in said
     assert said.endswith(": Framework stays (1 pod).\n")
     assert has_ended(process)
     assert shell("down") == f"No cluster runs in {shell.data}.\n"
@@ -118,9 +119,7 @@ def test_down_names_the_jobs_whose_pods_end_for_good(shell: Shell, cluster: Loca
     shell("wait", "stays", "--for", "running")
     said = shell("down")
     cluster.wait()
-    assert (
-        "Pods of these end for good, and their retry policies decide what follows: Framework stays (1 pod)." in said
-    ), said
+    assert f"{NOT_RESTARTED}: Framework stays (1 pod)." in said, said
 
 
 def test_commands_that_follow_a_cluster_end_when_it_goes_away(shell: Shell, cluster: LocalCluster) -> None:
@@ -174,7 +173,7 @@ def test_what_a_killed_run_left_is_ended_by_the_next_command(shell: Shell, words
     running.kill()
     running.communicate()
     said = shell("status", code=3)
-    assert said.startswith("Ending 1 pod of a `shoal run` that was killed ...\n")
+    assert said.startswith("Stopping 1 pod left by a `shoal run` that was killed ...\n")
     assert has_ended(process)
     assert "Ending" not in shell("status", code=3)
     assert [path.name.rpartition("-")[0] for path in shell.temporary.iterdir()] == ["shoal-kept"] * len(words)

@@ -25,7 +25,7 @@ class Attempt:
     """One run of a task: the log of a pod that is there, or one in the archive."""
 
     task: str
-    number: int = 0  # from 1, among those that are kept
+    number: int = 0  # from 0, as in the status of a Framework, among those that are kept
     file: Path | None = None
     pod: Obj | None = None
     is_previous: bool = False  # the pod's run before its last restart
@@ -61,7 +61,7 @@ def attempts_of(
             found[task].append(Attempt(task, pod=pod, is_previous=True))
         found[task].append(Attempt(task, pod=pod))
     return {
-        task: [replace(each, number=number) for number, each in enumerate(several, 1)]
+        task: [replace(each, number=number) for number, each in enumerate(several)]
         for task, several in sorted(found.items())
     }
 

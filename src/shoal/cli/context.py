@@ -92,7 +92,7 @@ def connection_of(choice: Choice) -> ConnectionConfig:
 
 def _kubeconfigs(choice: Choice) -> list[Path]:
     """The files that describe the chosen cluster."""
-    from shoal.cluster.kubeconfig import contexts
+    from shoal.cluster.kubeconfig import contexts, default_files
 
     folder = DataFolder(choice.folder)
     if choice.names_folder:
@@ -104,7 +104,7 @@ def _kubeconfigs(choice: Choice) -> list[Path]:
         return [folder.kubeconfig]
     if choice.kubeconfig is not None:
         return [choice.kubeconfig]
-    files = _default_files()
+    files = default_files(os.environ)
     if os.environ.get(KUBECONFIG):
         if not files:
             raise click.ClickException(
@@ -135,12 +135,6 @@ def local_folder(choice: Choice) -> DataFolder | None:
         if running is not None and running.url == url:
             return folder
     return None
-
-
-def _default_files() -> list[Path]:
-    from shoal.cluster.kubeconfig import default_files
-
-    return default_files(os.environ)
 
 
 def with_cluster(
@@ -207,7 +201,7 @@ def format_error(problem: object) -> str:
 
     text = str(problem)
     whole = text if text.endswith((".", "?", "!")) else f"{text}."
-    return f"{whole} Try again, and see whether the cluster is well." if isinstance(problem, OutcomeUnknown) else whole
+    return f"{whole} Try again; if that fails too, check the cluster." if isinstance(problem, OutcomeUnknown) else whole
 
 
 def format_api_error(refused: Any) -> str:
@@ -219,12 +213,9 @@ def format_api_error(refused: Any) -> str:
         return f"{format_error(refused.message)} Ask for a role that allows it."
     if len(causes) < 2:
         return format_error(refused.message) if refused.code == 401 else str(refused.message)
-    head = _object_of(refused) if refused.reason == "Invalid" else refused.message
+    head = refused.message
+    if refused.reason == "Invalid":  # `Framework.frameworkcontroller.microsoft.com "train"`, as Kubernetes writes
+        about = refused.details or {}
+        kind = ".".join(part for part in (about.get("kind"), about.get("group")) if part)
+        head = f'{kind} "{about.get("name") or ""}"'
     return f"{head} has {len(causes)} mistakes:\n" + "\n".join(f"  {cause}" for cause in causes)
-
-
-def _object_of(refused: Any) -> str:
-    """`Framework.frameworkcontroller.microsoft.com "train"`, as messages of Kubernetes name what they refuse."""
-    about = refused.details or {}
-    kind = ".".join(part for part in (about.get("kind"), about.get("group")) if part)
-    return f'{kind} "{about.get("name") or ""}"'

@@ -6,6 +6,7 @@ Made from the job state, the pods and the Events; what is next is what the engin
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -16,7 +17,7 @@ from shoal.cli.last_failure import FailedAttempt
 from shoal.cli.policy_summary import describe_completion, describe_reactions
 from shoal.cli.reasons import last_message_lines, why_ended, why_idle
 from shoal.cli.task_table import observed_pods, task_lines
-from shoal.dialects.capabilities import CompletionProgress, Gangs, OwnedObjects, RunOwner
+from shoal.dialects.capabilities import Gangs, OwnedObjects, RunOwner
 from shoal.dialects.children import observe_children, open_gates
 from shoal.dialects.dialect import StateUnreadable
 from shoal.dialects.gang_backends.delegate import unsupported_features
@@ -50,13 +51,17 @@ def describe_job(found: FoundJob, context: DescribeContext) -> str:
     except StateUnreadable as problem:
         head = f"{found} in namespace {found.namespace} ({_roles(found)}) is unreadable: {problem}"
         return "\n\n".join((head, _section("What happened", _history(found, JobState(), context))))
+    failure, last_lines = context.failure, ""
+    if failure is not None:
+        title = f"Last log lines of {failure.task}, which failed with code {failure.code}"
+        last_lines = _section(title, failure.lines)
     parts = [
         headline(found, state, context.now),
         last_message(state),
-        _lines_of_failure(context.failure),
+        last_lines,
         _section("What happened", _history(found, state, context)),
         _section("Tasks", task_lines(found, state, context.pods)),
-        _section("What is next", _next(found, state, context)),
+        _section("What is next", next_lines(found, state, context)),
     ]
     return "\n\n".join(part for part in parts if part)
 
@@ -78,11 +83,14 @@ def headline(found: FoundJob, state: JobState, now: datetime) -> str:
     what = f"{found} in namespace {found.namespace} ({roles}) is {status}{since}"
     if state.is_ended and run.outcome is not None:
         why = f": {why_ended(state, run.outcome)}" if status != "stopped" or run.outcome.trigger else ""
-        what = f"{found} in namespace {found.namespace} ({roles}) {_verb(status)}{_duration(state)}{why}"
+        started, ended = state.stamps.started, state.stamps.ended
+        took = (ended - started).total_seconds() if started is not None and ended is not None else None
+        after = f" after {format_duration(took)}" if took is not None else ""
+        what = f"{found} in namespace {found.namespace} ({roles}) {_verb(status)}{after}{why}"
     elif state.is_held and run.outcome is not None:
         what += f": {why_ended(state, run.outcome)}"
     if run.number:  # a resumed job has runs that did nothing wrong
-        after = f", after {run.number} that did not do" if state.stamps.held is None else ""
+        after = f", after {run.number} failed run{'s' * (run.number > 1)}" if state.stamps.held is None else ""
         what += f"; this is run {run.number}{after}"
     return f"{what}."
 
@@ -91,19 +99,13 @@ def _roles(found: FoundJob) -> str:
     job = found.job
     if job is None:
         return f"managed by {found.other_controller}" if found.other_controller else "unreadable"
-    counts = _counts(found)
+    counts = None
+    with suppress(StateUnreadable):
+        counts = found.counts
     if counts is not None:
         pace = f", {counts.parallelism} at a time" if counts.parallelism < counts.wanted else ""
         return f"{job.roles[0].name} x {counts.wanted}{pace}"
     return ", ".join(f"{role.name} x {role.size}" for role in job.roles)
-
-
-def _counts(found: FoundJob) -> CompletionProgress | None:
-    """None if the progress cannot be read."""
-    try:
-        return found.counts
-    except StateUnreadable:
-        return None
 
 
 def _verb(status: str) -> str:
@@ -111,17 +113,10 @@ def _verb(status: str) -> str:
     return "was stopped" if status == "stopped" else status
 
 
-def _duration(state: JobState) -> str:
-    stamps = state.stamps
-    if stamps.started is None or stamps.ended is None:
-        return ""
-    return f" after {format_duration((stamps.ended - stamps.started).total_seconds())}"
-
-
 def resume_hint(found: FoundJob) -> str:
     """What becomes of a job that is held, and how."""
     name, end = found.name, "delete" if found.stop_keeps_work else "stop"
-    return f"`shoal start {name}` resumes it, what has succeeded is not run again; `shoal {end} {name}` ends it"
+    return f"`shoal start {name}` resumes it without repeating tasks that have succeeded; `shoal {end} {name}` ends it"
 
 
 def last_message(state: JobState) -> str:
@@ -129,13 +124,6 @@ def last_message(state: JobState) -> str:
     is_over = state.is_ended or state.is_held
     message = last_message_lines(state, state.run.outcome) if is_over and state.run.outcome is not None else []
     return _section("Last output", message)
-
-
-def _lines_of_failure(failure: FailedAttempt | None) -> str:
-    """The last log lines of the attempt that failed last, also while the job retries it."""
-    if failure is None:
-        return ""
-    return _section(f"Last log lines of {failure.task}, which failed with code {failure.code}", failure.lines)
 
 
 # --- what happened -------------------------------------------------------------------------------------------------
@@ -149,51 +137,52 @@ def _history(found: FoundJob, state: JobState, context: DescribeContext) -> Iter
     stamps = state.stamps
     if stamps.ran is not None:
         lines.append(Line(stamps.ran, "Its first task started."))
-    lines += [line for event in sorted(context.events, key=_number) if (line := _line_of(event)) is not None]
+    lines += event_lines(context.events)
     if stamps.ended is not None:
         lines.append(Line(stamps.ended, f"It {_verb(job_status(state))}."))
     for line in group_events(lines):
         ago = format_duration((context.now - line.at).total_seconds())
-        yield f"{line.at.astimezone():%H:%M:%S} ({ago} ago)  {_printable(line.text)}"
+        # Events are written by other programs too, and the page may go to a terminal: no control characters.
+        text = "".join(char if char.isprintable() else " " for char in line.text)
+        yield f"{line.at.astimezone():%H:%M:%S} ({ago} ago)  {text}"
 
 
-def _line_of(event: Obj) -> Line | None:
-    when = event.get("lastTimestamp") or event.get("firstTimestamp") or event["metadata"].get("creationTimestamp")
-    if not when or event.get("reason") in _STATED_ELSEWHERE:
-        return None
-    count = event.get("count") or 1
-    repeats = f" ({count} times)" if count > 1 else ""
-    text = (event.get("message") or "").rstrip(".")
-    return Line(times.parse(when), f"{text}{repeats}.", decode(annotations_of(event).get(MESSAGE) or ""))
-
-
-def _printable(text: str) -> str:
-    """Without control characters: Events are written by others, and the page may go to a terminal."""
-    return "".join(char if char.isprintable() else " " for char in text)
-
-
-def _number(event: Obj) -> int:
-    """The rank of an Event among those of its second: a server numbers what it receives."""
-    number = str(event["metadata"].get("resourceVersion"))
-    return int(number) if number.isdecimal() else 0
+def event_lines(events: Iterable[Obj]) -> Iterator[Line]:
+    """In the order in which the server received the Events: their times are in whole seconds."""
+    numbers = ((str(event["metadata"].get("resourceVersion")), event) for event in events)
+    numbered = [(int(number) if number.isdecimal() else 0, event) for number, event in numbers]
+    for _, event in sorted(numbered, key=lambda pair: pair[0]):
+        when = event.get("lastTimestamp") or event.get("firstTimestamp") or event["metadata"].get("creationTimestamp")
+        if not when or event.get("reason") in _STATED_ELSEWHERE:
+            continue
+        count = event.get("count") or 1
+        repeats = f" ({count} times)" if count > 1 else ""
+        text = (event.get("message") or "").rstrip(".")
+        yield Line(times.parse(when), f"{text}{repeats}.", decode(annotations_of(event).get(MESSAGE) or ""))
 
 
 # --- what is next --------------------------------------------------------------------------------------------------
 
 
-def _next(found: FoundJob, state: JobState, context: DescribeContext) -> Iterator[str]:
+def next_lines(found: FoundJob, state: JobState, context: DescribeContext) -> Iterator[str]:
     job = found.job
     if job is None:
         if controller := found.other_controller:
-            yield f"That is up to the controller {controller}, which spec.managedBy names."
+            yield f"The controller {controller} manages it (spec.managedBy)."
         return
     if state.is_ended:
         ttl, ended = job.policies.clock.ttl_seconds, state.stamps.ended
-        kept = f" It is kept until {_day(ended + timedelta(seconds=ttl))}." if ttl is not None and ended else ""
-        yield f"Nothing: it has ended.{kept} {_remaining(found, context)}"
+        until = ended + timedelta(seconds=ttl) if ttl is not None and ended else None
+        kept = f" It is kept until {until.astimezone():%Y-%m-%d %H:%M}." if until is not None else ""
+        # Some languages delete the pods at the end, others keep them. Several pods may have had one place.
+        count = sum(observed_pod.owned for _, observed_pod in observed_pods(found, context.pods))
+        there = "Its pod is" if count == 1 else f"{count} of its pods are"
+        logs = f"{there} still there; `shoal logs {found.name}` shows what was printed."
+        gone = f"Its pods are gone; `shoal get {found.name} -o yaml` shows what it left."
+        yield f"Nothing: it has ended.{kept} {logs if count else gone}"
         return
     if job.deleting:
-        yield "It is being deleted: it vanishes when the last of its pods is gone."
+        yield "It is being deleted: first its pods, then the job."
         return
     why = why_idle(found, state)
     rests = bool(why) and not any(role.size for role in job.roles)
@@ -203,36 +192,23 @@ def _next(found: FoundJob, state: JobState, context: DescribeContext) -> Iterato
     if state.is_held:
         yield f"It is held: {resume_hint(found)}."
         return
-    step = advance(job, found.dialect.load_state(found.manifest), _observed(found, context), context.now)
+    step = advance(job, found.dialect.load_state(found.manifest), observe(found, context), context.now)
     yield from dict.fromkeys(
         gate_status.message.rstrip(".") + "." for gate_status in step.gate_statuses if gate_status.message
     )
-    yield from _why_groups_wait(found, context)
+    yield from reasons_of_groups(found, context)
     if state.run.delay_seconds is not None and state.run.since is not None:
         due = state.run.since + timedelta(seconds=state.run.delay_seconds)
         yield f"It is tried again at {due.astimezone():%H:%M:%S} as run {state.run.number + 1}."
     elif step.wake_at is not None and step.wake_at - context.now < timedelta(days=1):
-        yield f"It is looked at again at {step.wake_at.astimezone():%H:%M:%S}, unless something happens before."
+        at = f"{step.wake_at.astimezone():%H:%M:%S}"
+        yield f"The operator reconciles it again at {at}, or earlier if something changes."
     if state.run.is_open and not rests:
         yield from describe_reactions(job, state)
         yield from describe_completion(job)
 
 
-def _remaining(found: FoundJob, context: DescribeContext) -> str:
-    """Where to look afterwards: some languages take the pods away with the end, others leave them."""
-    # several may have had one place
-    count = sum(observed_pod.owned for _, observed_pod in observed_pods(found, context.pods))
-    if not count:
-        return f"Its pods are gone; `shoal get {found.name} -o yaml` shows what it left."
-    there = "Its pod is" if count == 1 else f"{count} of its pods are"
-    return f"{there} still there; `shoal logs {found.name}` shows what was printed."
-
-
-def _day(moment: datetime) -> str:
-    return f"{moment.astimezone():%Y-%m-%d %H:%M}"
-
-
-def _observed(found: FoundJob, context: DescribeContext) -> Observed:
+def observe(found: FoundJob, context: DescribeContext) -> Observed:
     dialect, manifest = found.dialect, found.manifest
     owned, owner = dialect.capability(OwnedObjects), dialect.capability(RunOwner)
     pods = tuple(
@@ -249,7 +225,7 @@ def _observed(found: FoundJob, context: DescribeContext) -> Observed:
     return Observed(pods=pods, run_owner=run_owner, groups=groups, owned_objects=children, open_gates=gates)
 
 
-def _why_groups_wait(found: FoundJob, context: DescribeContext) -> Iterator[str]:
+def reasons_of_groups(found: FoundJob, context: DescribeContext) -> Iterator[str]:
     """The reason each group waits, as its scheduler reports it."""
     owned, gangs = found.dialect.capability(OwnedObjects), found.dialect.capability(Gangs)
     if owned is None or gangs is None:

@@ -39,11 +39,18 @@ class Line:
 
 def group_events(lines: Iterable[Line]) -> list[Line]:
     """In the order of time; a group has the position of its first line."""
-    kept = _without_repeated_runs(_without_repeated_tasks(sorted(lines, key=lambda line: line.at)))
+    kept = merge_repeated_runs(merge_repeated_tasks(sorted(lines, key=lambda line: line.at)))
     groups: list[tuple[Line, list[tuple[str, int]]]] = []
     latest: dict[tuple[Any, ...], int] = {}
     for line in kept:
-        task, key = _task_of(line), _key_of(line)
+        # Role and index, where the line is about one task and may be about several.
+        task: tuple[str, int] | None = None
+        key: tuple[Any, ...] = ()
+        if line.message is not None and line.message.code in SEVERAL:
+            role, dash, index = str(line.get("task")).rpartition("-")
+            task = (role, int(index)) if dash and index.isdecimal() and len(index) < 10 else None
+            others = {name: value for name, value in line.message.parameters.items() if name != "task"}
+            key = (line.message.code, role, repr(others))
         known = latest.get(key) if task is not None else None
         if known is not None and task is not None:
             first, tasks = groups[known]
@@ -53,27 +60,12 @@ def group_events(lines: Iterable[Line]) -> list[Line]:
         if task is not None:
             latest[key] = len(groups)
         groups.append((line, [task] if task is not None else []))
-    return [_of_several(line, tasks) if len(tasks) > 1 else line for line, tasks in groups]
-
-
-def _task_of(line: Line) -> tuple[str, int] | None:
-    """Role and index, where the line is about one task and may be about several."""
-    if line.message is None or line.message.code not in SEVERAL:
-        return None
-    role, dash, index = str(line.get("task")).rpartition("-")
-    return (role, int(index)) if dash and index.isdecimal() and len(index) < 10 else None
-
-
-def _key_of(line: Line) -> tuple[Any, ...]:
-    if line.message is None:
-        return ()
-    role = str(line.get("task")).rpartition("-")[0]
-    others = {name: value for name, value in line.message.parameters.items() if name != "task"}
-    return (line.message.code, role, repr(others))
-
-
-def _of_several(line: Line, tasks: list[tuple[str, int]]) -> Line:
-    return _with(line, SEVERAL, {"tasks": format_tasks(tasks[0][0], sorted(index for _, index in tasks))})
+    return [
+        line
+        if len(tasks) < 2
+        else _with(line, SEVERAL, {"tasks": format_tasks(tasks[0][0], sorted(index for _, index in tasks))})
+        for line, tasks in groups
+    ]
 
 
 def _with(line: Line, texts: Catalog, more: Mapping[str, Any]) -> Line:
@@ -86,7 +78,7 @@ def _with(line: Line, texts: Catalog, more: Mapping[str, Any]) -> Line:
         return line
 
 
-def _without_repeated_tasks(lines: list[Line]) -> list[Line]:
+def merge_repeated_tasks(lines: list[Line]) -> list[Line]:
     """A task that failed again and again as one line, in the place of the last failure."""
     failures: dict[str, list[Line]] = {}
     for line in lines:
@@ -102,21 +94,17 @@ def _without_repeated_tasks(lines: list[Line]) -> list[Line]:
     return kept
 
 
-def _without_repeated_runs(lines: list[Line]) -> list[Line]:
+def merge_repeated_runs(lines: list[Line]) -> list[Line]:
     """Runs of a whole job. Of a language that emits no Event for the failure of a run, the last start is left."""
     failed = [line for line in lines if line.is_of(_RUN_FAILED)]
     opened = [line for line in lines if line.is_of(_OPENED)]
     if len(failed) > _MAX_FAILURES:
-        last = _with(failed[-1], REPEATED, _repetition(failed, "run"))
-        return [last if line is failed[-1] else line for line in lines if line is failed[-1] or not _is_run(line)]
+        last, runs = _with(failed[-1], REPEATED, _repetition(failed, "run")), _RUN_FAILED | _OPENED
+        return [last if line is failed[-1] else line for line in lines if line is failed[-1] or not line.is_of(runs)]
     if len(opened) > _MAX_FAILURES:
         last = _with(opened[-1], REPEATED, _repetition(opened, "run"))
         return [last if line is opened[-1] else line for line in lines if line is opened[-1] or not line.is_of(_OPENED)]
     return lines
-
-
-def _is_run(line: Line) -> bool:
-    return line.is_of(_RUN_FAILED | _OPENED)
 
 
 def _repetition(lines: list[Line], number: str) -> dict[str, Any]:

@@ -6,36 +6,43 @@ is done about it.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, NamedTuple
 
 from shoal.engine import JobState
 from shoal.kube import times
-from shoal.kube.conditions import condition_of, group_too_large_message, too_large_message
+from shoal.kube.conditions import CLAIM_MISSING, condition_of, group_too_large_message, too_large_message
 from shoal.kube.kinds import CONFIG_MAP, PERSISTENT_VOLUME_CLAIM, SECRET, Kind
 from shoal.kube.messages import Message
 from shoal.kube.objects import Key, Obj, namespace_of
-from shoal.scheduler.messages import CATALOG
 
 _ENDED = ("Succeeded", "Failed")
 _QUEUE_CLOSED = "QueueClosed"
 OWNED_OBJECT_FAILED = "OwnedObjectUnavailable"
 _NO_COMMAND = "ImageNotConfigured"
-# What the node and the scheduler report of an object that a pod refers to; nothing of an optional reference.
-_KINDS = {kind.kind.lower(): kind for kind in (CONFIG_MAP, SECRET, PERSISTENT_VOLUME_CLAIM)}
-_NOT_FOUND = re.compile(rf'({"|".join(_KINDS)}) "([^"]+)" not found')
-_NO_CLAIM = re.compile(re.escape(CATALOG.text(Message("Claim.Missing", {"claim": "CLAIM"}))).replace("CLAIM", r"(\S+)"))
+# Reasons, and a message beside them, of a container that waits for an object its pod refers to.
+_WAITS_FOR_OBJECT = ("CreateContainerConfigError", "ContainerCreating", "PodInitializing")
+# Where a pod's spec refers to objects: in volumes, projected volumes, env and envFrom.
+_REFERENCES = {
+    "configMap": CONFIG_MAP,
+    "configMapRef": CONFIG_MAP,
+    "configMapKeyRef": CONFIG_MAP,
+    "secret": SECRET,
+    "secretRef": SECRET,
+    "secretKeyRef": SECRET,
+    "persistentVolumeClaim": PERSISTENT_VOLUME_CLAIM,
+}
+_NAMES = ("name", "secretName", "claimName")
 
 
-class MissingObject(NamedTuple):
+class RequiredObject(NamedTuple):
     kind: Kind
     key: Key
 
     @property
-    def why(self) -> str:
+    def why_missing(self) -> str:
         return f"{self.kind.kind} {self.key.name} does not exist in namespace {self.key.namespace}; add it to the files"
 
 
@@ -47,7 +54,8 @@ class FitResult:
     is_placed: bool = False
     why: str = ""  # why it can never start: larger than all nodes, or blocked by what nothing here changes; '' else
     is_size: bool = True  # the reason is its size
-    missing: tuple[MissingObject, ...] = ()  # objects it waits for, which were not there a moment ago
+    required: tuple[RequiredObject, ...] = ()  # objects it may wait for, until the caller has looked which exist
+    waits_for_claim: bool = False  # a claim of it, or of another pod of its gang, does not exist
     before: frozenset[str] = frozenset()  # of a group: roles that come before it, and whose end may be the job's
 
 
@@ -63,13 +71,41 @@ class Unschedulable:
 
 def fit_of_pod(pod: Obj, task: str) -> FitResult | None:
     """None for a pod that has ended: it needs no place."""
-    if (pod.get("status") or {}).get("phase") in _ENDED:
+    status = pod.get("status") or {}
+    if status.get("phase") in _ENDED:
         return None
-    if blocked := _why_blocked(pod):
-        return FitResult(task, why=blocked, is_size=False)
-    missing = _missing(pod)
-    is_placed = bool((pod.get("spec") or {}).get("nodeName")) and not missing
-    return FitResult(task, is_placed=is_placed, why=too_large_message(pod), missing=missing)
+    containers = (*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ()))
+    waiting = [found for each in containers if (found := (each.get("state") or {}).get("waiting"))]
+    # The node reads its configuration of images once, when it starts.
+    if no_command := next((str(each.get("message")) for each in waiting if each.get("reason") == _NO_COMMAND), ""):
+        return FitResult(task, why=no_command, is_size=False)
+    spec, placed = pod.get("spec") or {}, condition_of(pod, "PodScheduled") or {}
+    waits_for_claim = (placed.get("status"), placed.get("reason")) == ("False", CLAIM_MISSING)
+    required: Iterator[RequiredObject] | tuple[()] = ()
+    if waits_for_claim or any(each.get("reason") in _WAITS_FOR_OBJECT and each.get("message") for each in waiting):
+        required = _required_objects(spec, namespace_of(pod))
+    return FitResult(
+        task,
+        is_placed=bool(spec.get("nodeName")),
+        why=too_large_message(pod),
+        required=tuple(dict.fromkeys(required)),
+        waits_for_claim=waits_for_claim,
+    )
+
+
+def _required_objects(spec: Any, namespace: str) -> Iterator[RequiredObject]:
+    """The objects without which the pod cannot start: none of an optional reference."""
+    if isinstance(spec, list):
+        for each in spec:
+            yield from _required_objects(each, namespace)
+    elif isinstance(spec, dict):
+        for field, value in spec.items():
+            if field in _REFERENCES and isinstance(value, dict):
+                name = next((value[each] for each in _NAMES if value.get(each)), "")
+                if name and not value.get("optional"):
+                    yield RequiredObject(_REFERENCES[field], Key(namespace, name))
+            else:
+                yield from _required_objects(value, namespace)
 
 
 def fit_of_group(group: Obj, before: frozenset[str] = frozenset()) -> FitResult | None:
@@ -91,37 +127,16 @@ def fit_of_event(event: Obj, message: Message | None, since: datetime) -> FitRes
     return FitResult(why=str(message.parameters.get("cause")), is_size=False)
 
 
-def _why_blocked(pod: Obj) -> str:
-    """Of a container that has nothing to run: the node reads its configuration once, when it starts."""
-    return next((str(each.get("message")) for each in _waiting(pod) if each.get("reason") == _NO_COMMAND), "")
-
-
-def _missing(pod: Obj) -> tuple[MissingObject, ...]:
-    """Objects without which it cannot start. Pods of a gang report the claim that one of them lacks."""
-    namespace, found = namespace_of(pod), dict[MissingObject, None]()
-    if claim := _NO_CLAIM.match(str((condition_of(pod, "PodScheduled") or {}).get("message") or "")):
-        found[MissingObject(PERSISTENT_VOLUME_CLAIM, Key(namespace, claim[1]))] = None
-    for each in _waiting(pod):
-        if reported := _NOT_FOUND.fullmatch(str(each.get("message") or "")):
-            found[MissingObject(_KINDS[reported[1]], Key(namespace, reported[2]))] = None
-    return tuple(found)
-
-
-def _waiting(pod: Obj) -> Iterator[dict[str, Any]]:
-    """The states of its containers that wait."""
-    status = pod.get("status") or {}
-    for each in (*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())):
-        if waiting := (each.get("state") or {}).get("waiting"):
-            yield waiting
-
-
 def find_unschedulable(state: JobState, fits: Collection[FitResult]) -> Unschedulable | None:
     """The first task or gang that can never start, a gang before single tasks.
     None also while others wait for which that is unknown: they may be placed, and the job may complete."""
+    # All pods of a gang wait for the claim that one of them lacks.
+    no_claim = next((fit.why for fit in fits if fit.waits_for_claim and fit.why), "")
+    fits = [replace(fit, why=no_claim, is_size=False) if fit.waits_for_claim and not fit.why else fit for fit in fits]
     unplaceable = sorted((fit for fit in fits if fit.why), key=lambda fit: fit.task)
     if not unplaceable or state.is_new or not state.run.is_open:
         return None
-    first, has_place = unplaceable[0], any(fit.is_placed for fit in fits)
+    first, has_place = unplaceable[0], any(fit.is_placed and not (fit.why or fit.required) for fit in fits)
     # All groups of a job are in one queue, so their pods that have no node yet wait for the same.
     is_blocked = any(not fit.task and not fit.is_size for fit in unplaceable)
     if has_place or ((is_blocked or len(unplaceable) == len(fits)) and not _has_more(state, unplaceable)):

@@ -24,7 +24,7 @@ from shoal.cluster.informer import INITIAL_BACKOFF_SECONDS, MAX_BACKOFF_SECONDS,
 from shoal.dialects.capabilities import Gangs, OwnedObjects
 from shoal.dialects.dialect import StateUnreadable
 from shoal.engine import GroupRef, OwnedObjectRef, TaskRef
-from shoal.engine.policies import ExternalGate, Gate
+from shoal.engine.policies import ExternalGate
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import EVENT, POD
 from shoal.kube.messages import MESSAGE, decode
@@ -103,13 +103,13 @@ class Follower:
         on_create_failure: OnCreateFailure | None = None,
         on_fit: OnFit = lambda *_: None,
         is_over: Callable[[FoundJob], bool] = lambda found: found.state.is_ended,
-        follows_log: Callable[[TaskRef], bool] = lambda _: True,
+        follows_log: Callable[[TaskRef, str], bool] = lambda *_: True,
         options: LogOptions | None = None,
         clock: Clock | None = None,
     ) -> None:
         """`on_progress` gets the states of a line that is not whole yet, such as a moving progress bar.
-        `follows_log` selects the tasks whose logs are followed, `options` how; later pods are read from their first
-        line. `is_over` returns which jobs are no longer waited for."""
+        `follows_log` selects the logs that are followed, by task and prefix, `options` how; later pods are read from
+        their first line. `is_over` returns which jobs are no longer waited for."""
         self._cluster = cluster
         self._on_change = on_change
         self._on_line = on_line
@@ -136,7 +136,7 @@ class Follower:
         tasks = [self._spawn_required(self._watch_jobs(job)) for job in places.values()]
         if self._on_line is not None:
             namespaces = {job.namespace for job in self.jobs.values()}
-            tasks += [self._spawn_required(self._pods_of(name).run()) for name in namespaces]
+            tasks += [self._spawn_required(self._watch_pods(name)) for name in namespaces]
             tasks += [asyncio.create_task(self._watch_groups(job)) for job in places.values()]
         if self._on_create_failure is not None:
             tasks += [asyncio.create_task(self._watch_create_failures(job)) for job in self.jobs.values()]
@@ -215,7 +215,7 @@ class Follower:
                 known = owned.observe_child(group or change.old or {}, job.manifest)
                 if known is None:
                     continue
-                fit = fit_of_group(group, _roles_before(gangs, job.manifest, known[0])) if group is not None else None
+                fit = fit_of_group(group, roles_before(gangs, job.manifest, known[0])) if group is not None else None
                 self._on_fit(job, f"group {change.key.name}", fit)
                 if group is not None:
                     self._on_gang(job, gangs.pending_reason(group))
@@ -229,10 +229,8 @@ class Follower:
     async def _watch_create_failures(self, job: FoundJob) -> None:
         """The Events about one job that say why its pods or owned objects are not created: no object could say so."""
         uid, since = uid_of(job.manifest), self._clock.now()
-        reasons = {
-            _CREATE_FAILED,
-            *(gate.reason for gate in _gates(job) if isinstance(gate, ExternalGate) and gate.reason),
-        }
+        gates = job.job.policies.gates if job.job is not None else ()
+        reasons = {_CREATE_FAILED, *(gate.reason for gate in gates if isinstance(gate, ExternalGate) and gate.reason)}
 
         def changed(change: Change) -> None:
             event = change.new or {}
@@ -255,21 +253,26 @@ class Follower:
         with suppress(ApiError):
             await informer.run()
 
-    def _pods_of(self, namespace: str) -> Informer:
+    async def _watch_pods(self, namespace: str) -> None:
         def changed(change: Change) -> None:
-            self._pod_changed(change, is_new_pod=informer.synced.is_set())
+            pod, seen = change.new, change.new or change.old or {}
+            for job in self.jobs.values():
+                if (ref := task_of(job, seen)) is not None:
+                    self._pod_changed(job, ref, change, is_new_pod=informer.synced.is_set())
+                    continue
+                # Another owner's pod may have the name of a task's pod, until it is deleted.
+                other = job.dialect.observe_pod(seen, job.manifest)
+                if other is not None and not other.owned:
+                    task = str(TaskRef(other.role, other.index or 0))
+                    self._on_pod(job, task, PodView("", why=why_name_taken(seen) if pod is not None else ""))
 
         informer = Informer(
             self._cluster, POD, namespace, on_change=changed, fatal_codes=NOT_ALLOWED, max_failures=MAX_FAILURES
         )
-        return informer
+        await informer.run()
 
-    def _pod_changed(self, change: Change, *, is_new_pod: bool) -> None:
+    def _pod_changed(self, job: FoundJob, ref: TaskRef, change: Change, *, is_new_pod: bool) -> None:
         pod, seen = change.new, change.new or change.old or {}
-        self._report_name_conflict(seen, is_there=pod is not None)
-        job, ref = self._task_of(seen)
-        if job is None or ref is None:
-            return
         head = head_of(job, ref, seen)
         self._on_fit(job, f"pod {change.key.name}", fit_of_pod(pod, head) if pod is not None else None)
         if pod is None:
@@ -277,7 +280,7 @@ class Follower:
         self._on_pod(job, str(ref), PodView(uid_of(pod), pod["spec"].get("nodeName") or "", why_waiting(pod)))
         container_run = (uid_of(pod), restarts_of(pod, self._options.container))
         is_silent = (pod.get("status") or {}).get("phase") not in _PHASES_WITH_LOGS
-        if is_silent or container_run in self._logs or not self._follows_log(ref):
+        if is_silent or container_run in self._logs or not self._follows_log(ref, head):
             return
         options = replace(self._options, tail_lines=None) if is_new_pod else self._options
         if job.dialect.never_completes:
@@ -286,21 +289,6 @@ class Follower:
         self._logs[container_run] = asyncio.create_task(
             self._follow_log(job, source, change.key, container_run, options)
         )
-
-    def _report_name_conflict(self, pod: Obj, *, is_there: bool) -> None:
-        """Report a pod of another owner under the name of a task's pod, and when it is deleted."""
-        for job in self.jobs.values():
-            body = job.dialect.observe_pod(pod, job.manifest)
-            if body is not None and not body.owned:
-                task = str(TaskRef(body.role, body.index or 0))
-                self._on_pod(job, task, PodView("", why=why_name_taken(pod) if is_there else ""))
-
-    def _task_of(self, pod: Obj) -> tuple[FoundJob, TaskRef] | tuple[None, None]:
-        for job in self.jobs.values():
-            ref = task_of(job, pod)
-            if ref is not None:
-                return job, ref
-        return None, None
 
     async def _follow_log(
         self, job: FoundJob, source: LogSource, key: Key, container_run: tuple[str, int], options: LogOptions
@@ -314,9 +302,16 @@ class Follower:
         seconds, reported = INITIAL_BACKOFF_SECONDS, ""
         while True:
             position = self._positions.get(container_run[0])
-            failure = await self._try_stream(job, source, key, container_run[0], options)
-            if failure is None:
+            try:
+                await self._stream(job, source, key, container_run[0], options)
                 return
+            except ApiError as refused:
+                if refused.code == 404:  # the pod was deleted, and its log with it
+                    return
+                is_final = refused.code != 429 and refused.code < 500
+                failure = _LogFailure(refused.message, is_refusal=True, is_final=is_final)
+            except (OutcomeUnknown, OSError) as broken:
+                failure = _LogFailure(str(broken))
             if failure.sentence != reported and (failure.is_final or failure.is_refusal):
                 reported = failure.sentence
                 self._on_log_failure(source.head, reported)
@@ -330,23 +325,10 @@ class Follower:
             elif self._over.done():  # no more output is written, and the retry did not help
                 self._on_log_failure(source.head, failure.sentence)
                 return
-            await self._pause(seconds)
+            await self.sleep(seconds)
             seconds = min(seconds * 2, MAX_BACKOFF_SECONDS)
 
-    async def _try_stream(
-        self, job: FoundJob, source: LogSource, key: Key, uid: str, options: LogOptions
-    ) -> _LogFailure | None:
-        """Why the log ended before its end, if it did; None also for a pod that was deleted, and its log with it."""
-        try:
-            await self._stream(job, source, key, uid, options)
-        except ApiError as refused:
-            passes = refused.code == 429 or refused.code >= 500
-            return None if refused.code == 404 else _LogFailure(refused.message, is_refusal=True, is_final=not passes)
-        except (OutcomeUnknown, OSError) as broken:
-            return _LogFailure(str(broken))
-        return None
-
-    async def _pause(self, seconds: float) -> None:
+    async def sleep(self, seconds: float) -> None:
         """Sleep, at most until the jobs are over: logs not read by then are soon deleted."""
         due: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         timer = self._clock.call_later(seconds, lambda: None if due.done() else due.set_result(None))
@@ -382,11 +364,7 @@ class Follower:
                     return
 
 
-def _gates(found: FoundJob) -> tuple[Gate, ...]:
-    return found.job.policies.gates if found.job is not None else ()
-
-
-def _roles_before(gangs: Gangs, manifest: Obj, group: GroupRef | OwnedObjectRef) -> frozenset[str]:
+def roles_before(gangs: Gangs, manifest: Obj, group: GroupRef | OwnedObjectRef) -> frozenset[str]:
     """The roles of the gangs before this one: gangs are reported in the order in which they start."""
     if not isinstance(group, GroupRef):
         return frozenset()
@@ -438,7 +416,10 @@ async def lines(chunks: AsyncIterator[bytes], options: LogOptions) -> AsyncItera
             yield _log_line(line, options)
         if b"\r" in rest:
             yield (moving := replace(_log_line(rest, options), is_whole=False))
-            rest = _shortened(rest, moving)
+            # The states of a progress bar that were overwritten are dropped: the line may go on for days.
+            before, _, last = rest.rpartition(b"\r")
+            stamp = before.partition(b" ")[0] + b" " if moving.stamp else b""
+            rest = stamp + b"\r" + (last if last.strip() else moving.text.encode() + b"\r" + last)
     if rest:
         yield _log_line(rest, options)
 
@@ -446,10 +427,3 @@ async def lines(chunks: AsyncIterator[bytes], options: LogOptions) -> AsyncItera
 def _log_line(line: bytes, options: LogOptions) -> LogLine:
     stamp, _, text = line.partition(b" ") if options.timestamps else (b"", b"", line)
     return LogLine(visible(text.decode(errors="replace").rstrip("\r")), stamp.decode(errors="replace"))
-
-
-def _shortened(rest: bytes, moving: LogLine) -> bytes:
-    """An unfinished line without the states of its progress bar that were overwritten: it may go on for days."""
-    before, _, last = rest.rpartition(b"\r")
-    stamp = before.partition(b" ")[0] + b" " if moving.stamp else b""
-    return stamp + b"\r" + (last if last.strip() else moving.text.encode() + b"\r" + last)

@@ -27,7 +27,7 @@ async def scale(cluster: Cluster, job: FoundJob, sizes: Mapping[str, int]) -> bo
     """Whether the job had another size before."""
     scaling = job.dialect.capability(Scaling)
     if scaling is None:
-        raise click.ClickException(f"{job} cannot be scaled: its language has no word for it.")
+        raise click.ClickException(f"{job} cannot be scaled: its kind does not support it.")
     try:
         operations = scaling.patch(job.manifest, sizes)
     except LookupError as unknown:
@@ -41,7 +41,7 @@ def why_unstoppable(job: FoundJob) -> str | None:
         return None
     sizes = " ".join(f"{role.name}=0" for role in job.state.roles)
     return (
-        f"{job} cannot be stopped: its kind has no end. `shoal scale {job.name} {sizes}` sends its pods away, "
+        f"{job} cannot be stopped: its kind never completes. `shoal scale {job.name} {sizes}` deletes its pods, "
         f"`shoal delete {job.name}` ends it."
     )
 
@@ -70,7 +70,7 @@ async def start(cluster: Cluster, job: FoundJob) -> bool:
         return True
     suspension = job.dialect.capability(Suspension)
     if suspension is None:
-        raise click.ClickException(f"{job} needs no start: its language starts jobs when they are submitted.")
+        raise click.ClickException(f"{job} needs no start: its kind starts when it is submitted.")
     return _generation_changed(job, await change(cluster, job, suspension.start_patch(job.manifest)))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     from shoal.cluster.client import Cluster
+    from shoal.cluster.kubeconfig import ConnectionConfig
     from shoal.dialects.capabilities import CompletionProgress, DisplayNames
     from shoal.dialects.dialect import Dialect
     from shoal.engine import Job, JobState
@@ -40,7 +41,7 @@ class FoundJob:
 
     @property
     def state(self) -> JobState:
-        """Raises LedgerUnreadable if another program wrote the status."""
+        """Raises StateUnreadable if another program wrote the status."""
         from shoal.dialects.capabilities import Progress
 
         progress = self.dialect.capability(Progress)
@@ -128,11 +129,12 @@ class JobNotFound(click.ClickException):
 async def find_job(cluster: JobCluster, word: str, namespace: str) -> FoundJob:
     """`pet`, or `framework/pet` where two languages have a job of that name."""
     kind, slash, name = word.rpartition("/")
-    matching = [
-        job
-        for job in await list_jobs(cluster, namespace)
-        if job.name == name and (not slash or kind.lower() in _names_of_kind(job.dialect))
-    ]
+    matching = []
+    for job in await list_jobs(cluster, namespace):
+        known = job.dialect.kind
+        names = {known.kind.lower(), known.plural, known.singular, known.resource, *known.short_names}
+        if job.name == name and (not slash or kind.lower() in names):
+            matching.append(job)
     if not matching:
         raise JobNotFound(f"there is no job {word!r} in namespace {namespace}. `shoal get` lists them.")
     if len(matching) > 1:
@@ -141,13 +143,8 @@ async def find_job(cluster: JobCluster, word: str, namespace: str) -> FoundJob:
         if len(set(words)) < len(words):  # two languages with one word for a job
             words = [kind.resource for kind in kinds]
         choices = " or ".join(f"{word}/{name}" for word in words)
-        raise click.ClickException(f"there are several jobs called {name!r}: say {choices}.")
+        raise click.ClickException(f"several jobs are called {name!r}: name one of them as {choices}.")
     return matching[0]
-
-
-def _names_of_kind(dialect: Dialect) -> set[str]:
-    kind = dialect.kind
-    return {kind.kind.lower(), kind.plural, kind.singular, kind.resource, *kind.short_names}
 
 
 def complete_jobs(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
@@ -179,6 +176,7 @@ def _listed(ctx: click.Context) -> list[FoundJob]:
     from click.core import ParameterSource
 
     from shoal.cli.context import Choice, connection_of
+    from shoal.cluster.kubernetes import open_client
     from shoal.local.data_dir import default_folder
 
     params = ctx.params
@@ -189,18 +187,15 @@ def _listed(ctx: click.Context) -> list[FoundJob]:
         params.get("namespace") or "",
         ctx.get_parameter_source("folder") or ParameterSource.DEFAULT,
     )
+
+    async def list_with(connection: ConnectionConfig) -> list[FoundJob]:
+        async with open_client(connection) as cluster:
+            return await list_jobs(cluster, choice.namespace or connection.namespace)
+
     try:
-        connection = connection_of(choice)
-        return asyncio.run(_list(connection, choice.namespace or connection.namespace))
-    except Exception:  # a completion that fails is a completion that has nothing to say
+        return asyncio.run(list_with(connection_of(choice)))
+    except Exception:  # the shell shows no message: there are no suggestions
         return []
-
-
-async def _list(connection: Any, namespace: str) -> list[FoundJob]:
-    from shoal.cluster.kubernetes import open_client
-
-    async with open_client(connection) as cluster:
-        return await list_jobs(cluster, namespace)
 
 
 job_argument = click.argument("name", metavar="JOB", shell_complete=complete_jobs)

@@ -9,7 +9,7 @@ from typing import Any
 from shoal.cli.job_lookup import FoundJob
 from shoal.dialects.capabilities import CompletionProgress
 from shoal.dialects.dialect import StateUnreadable
-from shoal.engine import Intent, JobState, Outcome, Stage, TaskState
+from shoal.engine import Intent, JobState, Stage, TaskState
 from shoal.kube import times
 from shoal.kube.objects import Obj, without_managed_fields
 
@@ -80,19 +80,15 @@ def job_status(state: JobState) -> str:
     if state.is_new:
         return "new"
     if state.is_ended:
-        return _end_status(run.outcome)
+        if run.outcome is None:
+            return "failed"
+        # Of a whole job only a requested stop is final; tasks are also cut off and dropped.
+        return "succeeded" if run.outcome.is_ok else "stopped" if run.outcome.final else "failed"
     if run.intent is Intent.HOLD:
         return "held"
     if run.stage is Stage.OVER:
         return "to be retried"
     return "ending" if not run.is_open else "running" if run.stage is Stage.RUNNING else "pending"
-
-
-def _end_status(outcome: Outcome | None) -> str:
-    """Of a whole job only a requested stop is final; tasks are also cut off and dropped."""
-    if outcome is None:
-        return "failed"
-    return "succeeded" if outcome.is_ok else "stopped" if outcome.final else "failed"
 
 
 def exit_code_of(state: JobState) -> int:
@@ -107,31 +103,26 @@ def exit_code_of(state: JobState) -> int:
 
 def job_row(found: FoundJob, now: datetime) -> list[str]:
     """NAME KIND STATE TASKS RUN RETRIES CODE AGE."""
+    name, kind = found.name, found.dialect.kind.kind
+    since = age(found.manifest["metadata"].get("creationTimestamp"), now)
     try:
-        status_columns = _status_columns(found.state, found.counts)
+        state, counts = found.state, found.counts
     except StateUnreadable:
-        status_columns = ["unreadable", "", "", "", ""]
-    return [
-        found.name,
-        found.dialect.kind.kind,
-        *status_columns,
-        age(found.manifest["metadata"].get("creationTimestamp"), now),
-    ]
-
-
-def _status_columns(state: JobState, counts: CompletionProgress | None) -> list[str]:
-    """STATE TASKS RUN RETRIES CODE."""
+        return [name, kind, "unreadable", "", "", "", "", since]
     views = tasks_of(state)
     up = sum(view.status == "running" for view in views)
     over = sum(view.status in ("succeeded", "failed", "stopped") for view in views)
     outcome = state.run.outcome
     plain = f"{over}/{len(views)} over" if state.is_ended else f"{up}/{len(views)} running"
     return [
+        name,
+        kind,
         job_status(state),
         plain if counts is None else format_counts(counts),
         str(state.run.number),
         str(sum(view.retries for view in views)),
         str(outcome.code or exit_code_of(state)) if outcome is not None and state.is_ended else "",
+        since,
     ]
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -18,7 +17,7 @@ from shoal.cli.job_table import tasks_of
 from shoal.cli.reasons import LAST_LINES, last_message_lines
 from shoal.cluster.client import LogOptions, OutcomeUnknown
 from shoal.dialects.dialect import StateUnreadable
-from shoal.engine import JobState, TaskRef
+from shoal.engine import TaskRef
 from shoal.kube import times
 from shoal.kube.errors import ApiError
 from shoal.kube.objects import Obj, name_of, uid_of
@@ -53,24 +52,22 @@ async def last_failure(cluster: Cluster, job: FoundJob, pods: list[Obj], data: P
         state = job.state
     except StateUnreadable:
         return None
-    if (state.is_ended or state.is_held) and not _is_unexplained(state):
-        return None
+    outcome = state.run.outcome
+    if state.is_ended or state.is_held:
+        # Some languages keep no message of the task that made the job fail.
+        is_failed = state.is_ended and outcome is not None and not outcome.is_ok
+        if not is_failed or outcome is None or last_message_lines(state, outcome):
+            return None
     is_rerun = state.run.number > 0
     archived = {view.name for view in tasks_of(state) if view.retries or is_rerun}
-    failures = [*_of_pods(job, pods), *_of_archive(job, data, archived)]
+    failures = [*failures_in_pods(job, pods), *failures_in_archive(job, data, archived)]
     for last in sorted(failures, key=lambda failure: failure.ended, reverse=True)[:_MAX_TRIED]:
-        if lines := await _tail(cluster, last) or tuple(last.message.splitlines()[-LAST_LINES:]):
+        if lines := await read_tail(cluster, last) or tuple(last.message.splitlines()[-LAST_LINES:]):
             return FailedAttempt(last.attempt.task, last.code, lines)
     return None
 
 
-def _is_unexplained(state: JobState) -> bool:
-    """Whether a job has failed and its language keeps no message of the task that made it fail."""
-    outcome = state.run.outcome
-    return state.is_ended and outcome is not None and not outcome.is_ok and not last_message_lines(state, outcome)
-
-
-def _of_pods(job: FoundJob, pods: list[Obj]) -> Iterator[_Failure]:
+def failures_in_pods(job: FoundJob, pods: list[Obj]) -> Iterator[_Failure]:
     """Containers that failed in pods that exist, now or before their last restart."""
     for pod in pods:
         body = job.dialect.observe_pod(pod, job.manifest)
@@ -84,23 +81,20 @@ def _of_pods(job: FoundJob, pods: list[Obj]) -> Iterator[_Failure]:
                 if ended.get("exitCode") and ended.get("finishedAt"):
                     attempt = Attempt(name or name_of(pod), pod=pod, is_previous=is_previous)
                     message = str(ended.get("message") or "")
-                    yield _Failure(_seconds(ended["finishedAt"]), ended["exitCode"], attempt, each["name"], message)
+                    yield _Failure(
+                        times.parse(ended["finishedAt"]).timestamp(), ended["exitCode"], attempt, each["name"], message
+                    )
                     break
 
 
-def _of_archive(job: FoundJob, data: Path | None, tasks: set[str]) -> Iterator[_Failure]:
+def failures_in_archive(job: FoundJob, data: Path | None, tasks: set[str]) -> Iterator[_Failure]:
     for kept in archived_jobs(data, job.namespace, job.name):
         for log in kept.logs if kept.uid == uid_of(job.manifest) else ():
             if log.code and log.ended is not None and log.task in tasks:
                 yield _Failure(log.ended, log.code, Attempt(log.task, file=kept.folder / log.file))
 
 
-def _seconds(moment: str) -> float:
-    parsed: datetime = times.parse(moment)
-    return parsed.timestamp()
-
-
-async def _tail(cluster: Cluster, failure: _Failure) -> tuple[str, ...]:
+async def read_tail(cluster: Cluster, failure: _Failure) -> tuple[str, ...]:
     """Empty if the log has been deleted."""
     options = LogOptions(failure.container, tail_lines=LAST_LINES)
     try:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 
 from shoal.cli.job_lookup import FoundJob
 from shoal.cli.manifest_files import Manifest
 from shoal.cli.reasons import why_idle, why_not_started
 from shoal.dialects import dialect_of
-from shoal.dialects.dialect import warnings_of
+from shoal.dialects.capabilities import Warnings
+from shoal.dialects.dialect import StateUnreadable, warnings_of
 from shoal.engine import JobState
 from shoal.kube.errors import Cause
-from shoal.kube.kinds import JOB, Kind
+from shoal.kube.kinds import Kind
 from shoal.kube.objects import Obj
 from shoal.kube.schema_errors import (
     FieldWarning,
@@ -23,7 +25,6 @@ from shoal.kube.schema_errors import (
 )
 from shoal.kube.schemas import schema_of
 
-_TASK_ROLES = "spec.taskRoles"  # of a Framework
 _FLOW_GROUP = "flow.volcano.sh"
 _NO_FLOWS = (
     "; Shoal does not run JobFlows: make the Jobs of the flow tasks of one Job with `dependsOn`, or submit each Job "
@@ -54,24 +55,22 @@ def idle_warnings(manifest: Manifest, *, is_submitted: bool = False) -> list[str
     dialect = dialect_of(manifest.api_version, manifest.kind)
     if dialect is None or undecodable(dialect.kind, manifest.obj):
         return []
-    obj = _named(manifest.obj)
-    if dialect.validate(obj) or _is_about(_TASK_ROLES, warnings_of(dialect, obj, None)):
+    obj, meta = manifest.obj, manifest.obj.get("metadata") or {}
+    if not meta.get("name") and meta.get("generateName"):
+        obj = {**obj, "metadata": {**meta, "name": f"{meta['generateName']}x"}}  # as the API server does
+    if dialect.validate(obj):
         return []
-    if dialect.kind == JOB and obj["spec"].get("completions") == 0:
-        return [FieldWarning("spec.completions", "0: the Job succeeds without a pod")]
     found = FoundJob(obj, dialect)
+    with suppress(StateUnreadable):  # of a status that was written by hand
+        if found.counts is not None and found.counts.wanted == 0:
+            return [FieldWarning("spec", "it requires 0 completions: it succeeds without a pod")]
+    warnings = dialect.capability(Warnings)
+    if warnings is not None and warnings.covers_idle_jobs and not any(found.sizes.values()):
+        return []
     if is_submitted and found.job is not None and why_not_started(found.job):
         return []
     why = why_idle(found, JobState())
     return [f"spec: {why}; `shoal run` ends at once"] if why else []
-
-
-def _named(obj: Obj) -> Obj:
-    """With a name in the place of the one that a server makes of generateName."""
-    meta = obj.get("metadata") or {}
-    if meta.get("name") or not meta.get("generateName"):
-        return obj
-    return {**obj, "metadata": {**meta, "name": f"{meta['generateName']}x"}}
 
 
 def unknown_fields(found: Iterable[str]) -> list[UnknownField]:
@@ -83,10 +82,6 @@ def drop_reported(causes: Iterable[Cause], more: Iterable[str]) -> list[str]:
     """Remarks, without those about a mistake that is reported already."""
     reported = {cause.field for cause in causes if cause.field}
     return [warning for warning in more if not (isinstance(warning, FieldWarning) and warning.field in reported)]
-
-
-def _is_about(field: str, warnings: Iterable[str]) -> bool:
-    return any(isinstance(warning, FieldWarning) and warning.field == field for warning in warnings)
 
 
 def kind_hint(manifest: Manifest, kinds: Iterable[Kind]) -> str:

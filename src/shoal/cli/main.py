@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
@@ -85,15 +84,12 @@ class Overview(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         known = [*COMMANDS, *ALIASES]
         if args and args[0] not in known and not args[0].startswith("-"):
-            raise click.UsageError(f"There is no command {args[0]!r}.{_suggestion(args[0], known)}", ctx)
+            from difflib import get_close_matches
+
+            near = get_close_matches(args[0], known, n=1)
+            hint = f"Did you mean `shoal {near[0]}`?" if near else "`shoal --help` lists them."
+            raise click.UsageError(f"There is no command {args[0]!r}. {hint}", ctx)
         return super().resolve_command(ctx, args)
-
-
-def _suggestion(word: str, known: Sequence[str]) -> str:
-    from difflib import get_close_matches
-
-    near = get_close_matches(word, known, n=1)
-    return f" Did you mean `shoal {near[0]}`?" if near else " `shoal --help` lists them."
 
 
 @click.group(cls=Overview, context_settings={"help_option_names": ["-h", "--help"]})

@@ -78,13 +78,13 @@ def load(files: Sequence[Path], changes: Sequence[str] = ()) -> list[Manifest]:
 
 def read(files: Sequence[Path], changes: Sequence[str] = ()) -> list[Manifest | UnreadableFile]:
     """As `load`, with what cannot be read in its place among the others."""
-    found = [each for file in files for each in _read(file)]
+    found = [each for file in files for each in read_file(file)]
     if not found:
         raise click.ClickException(f"there is no manifest in {', '.join(map(str, files))}.")
-    return [_changed(each, changes) if isinstance(each, Manifest) else each for each in found] if changes else found
+    return [override(each, changes) if isinstance(each, Manifest) else each for each in found] if changes else found
 
 
-def _read(file: Path) -> Iterable[Manifest | UnreadableFile]:
+def read_file(file: Path) -> Iterable[Manifest | UnreadableFile]:
     if str(file) == "-":
         yield from _documents(sys.stdin.buffer.read(), "standard input")
         return
@@ -103,7 +103,7 @@ def _read(file: Path) -> Iterable[Manifest | UnreadableFile]:
 def _documents(text: bytes, where: str) -> Iterable[Manifest | UnreadableFile]:
     from shoal.apiserver.request_body import MalformedBody, decode_yaml
 
-    pieces = list(_pieces(text))
+    pieces = list(split_documents(text))
     for number, (line, piece) in enumerate(pieces, 1):
         place = f"{where}, document {number}" if len(pieces) > 1 else where
         try:
@@ -119,7 +119,7 @@ def _documents(text: bytes, where: str) -> Iterable[Manifest | UnreadableFile]:
             yield from _objects(body.value, place)
 
 
-def _pieces(text: bytes) -> Iterator[tuple[int, bytes]]:
+def split_documents(text: bytes) -> Iterator[tuple[int, bytes]]:
     """Each document that is not empty, with the line of the file at which it begins."""
     line = 1
     for piece in _DOCUMENT.split(text):
@@ -143,8 +143,9 @@ def _objects(value: Any, place: str) -> Iterable[Manifest | UnreadableFile]:
 # --- changes -------------------------------------------------------------------------------------------------------
 
 
-def _changed(manifest: Manifest, changes: Sequence[str]) -> Manifest:
+def override(manifest: Manifest, changes: Sequence[str]) -> Manifest:
     """Changes are about jobs; other objects in the same file stay as they are."""
+    from shoal.apiserver.request_body import MalformedBody, decode_yaml
     from shoal.dialects import dialect_of
 
     if dialect_of(manifest.api_version, manifest.kind) is None:
@@ -154,31 +155,25 @@ def _changed(manifest: Manifest, changes: Sequence[str]) -> Manifest:
         path, separator, value = change.partition("=")
         if not separator or not path:
             raise click.BadParameter(f"{change!r} should be PATH=VALUE, for example spec.executionType=Create")
-        obj = changed(obj, path, _value(value))
+        try:
+            obj = changed(obj, path, decode_yaml(value.encode()).value)
+        except MalformedBody as problem:
+            raise click.BadParameter(f"{value!r} is not YAML: {problem}") from None
     return Manifest(obj, manifest.where)
-
-
-def _value(text: str) -> Any:
-    from shoal.apiserver.request_body import MalformedBody, decode_yaml
-
-    try:
-        return decode_yaml(text.encode()).value
-    except MalformedBody as problem:
-        raise click.BadParameter(f"{text!r} is not YAML: {problem}") from None
 
 
 def changed(obj: Any, path: str, value: Any) -> Any:
     """A copy of `obj` with the value at `path`; missing fields on the way are made, list members must be there."""
-    return _set_at(obj, _steps(path), value, path)
+    return _set_at(obj, parse_path(path), value, path)
 
 
-def _steps(path: str) -> list[str]:
+def parse_path(path: str) -> list[str]:
     """The fields and members on the way; raises where a bracket has no other half or nothing in it."""
     rest = _STEP.sub("", path)
     if "[" in rest:
         raise click.BadParameter(f"{path!r}: the bracket is not closed; a member is written [worker]")
     if "]" in rest:
-        raise click.BadParameter(f"{path!r}: the bracket was never opened; a member is written [worker]")
+        raise click.BadParameter(f"{path!r}: the bracket is not opened; a member is written [worker]")
     steps = [name or index for name, index in _STEP.findall(path)]
     if not steps:
         raise click.BadParameter(f"{path!r} names no field")
@@ -192,7 +187,7 @@ def _set_at(here: Any, steps: list[str], value: Any, path: str) -> Any:
         return value
     step, rest = steps[0], steps[1:]
     if isinstance(here, list):
-        index = _position(here, step, path)
+        index = position_of(here, step, path)
         return [*here[:index], _set_at(here[index], rest, value, path), *here[index + 1 :]]
     if here is not None and not isinstance(here, dict):
         raise click.BadParameter(f"{path!r} leads below {here!r}, which has no fields")
@@ -200,7 +195,7 @@ def _set_at(here: Any, steps: list[str], value: Any, path: str) -> Any:
     return {**holder, step: _set_at(holder.get(step), rest, value, path)}
 
 
-def _position(members: list[Any], step: str, path: str) -> int:
+def position_of(members: list[Any], step: str, path: str) -> int:
     if step.isdigit() and int(step) < len(members):
         return int(step)
     names = [member.get("name") if isinstance(member, dict) else None for member in members]

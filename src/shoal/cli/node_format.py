@@ -12,11 +12,13 @@ _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 def format_allocatable(allocatable: Mapping[str, str]) -> str:
     amounts = {name: amount for name, amount in allocatable.items() if name not in _HIDDEN}
-    return ", ".join(f"{_in_bytes(amount) if name == 'memory' else amount} {name}" for name, amount in amounts.items())
+    return ", ".join(
+        f"{format_bytes(amount) if name == 'memory' else amount} {name}" for name, amount in amounts.items()
+    )
 
 
-def _in_bytes(amount: str) -> str:
-    """With one digit behind the point, in the largest unit of which there is a whole one."""
+def format_bytes(amount: str) -> str:
+    """With one decimal, in the largest unit of which there is a whole one."""
     size, units = float(Quantity.parse(amount).value()), list(_UNITS)
     while size >= 1024 and len(units) > 1:
         size /= 1024

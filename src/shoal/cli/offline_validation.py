@@ -54,7 +54,7 @@ class ValidationResult:
 def format_result(manifest: Manifest, result: ValidationResult) -> list[str]:
     """A verdict in lines."""
     count = len(result.mistakes)
-    plural = f"has {count} mistake{'s' * (count > 1)}:" if count else "is in order."
+    plural = f"has {count} mistake{'s' * (count > 1)}:" if count else "is valid."
     if not count and (warning_count := len(result.warnings)):
         plural = f"has {warning_count} warning{'s' * (warning_count > 1)}:"
     mistakes = [f"  {mistake}" for mistake in result.mistakes]
@@ -87,7 +87,11 @@ def validate(machinery: Machinery, manifest: Manifest) -> ValidationResult:
         *(misfit.cause() for misfit in wrong),
         *(cause for cause in refused if not is_at_or_below(cause.field, places)),
     ]
-    causes += _preview_errors(rest, except_fields=[cause.field for cause in causes])
+    dialect = dialect_of(manifest.api_version, manifest.kind)
+    preview = dialect.capability(PodPreview) if dialect is not None else None
+    if preview is not None:  # what will be rejected once pods of the job are created
+        reported = {cause.field for cause in causes}
+        causes += [cause for cause in preview.errors(rest.obj) if cause.field not in reported]
     notes = list(dict.fromkeys(drop_reported(causes, [*lint_warnings(rest, kind), *api_warnings])))
     strict = unknown_fields(notes)
     warnings = [note for note in notes if note not in strict]
@@ -126,14 +130,6 @@ def reject_invalid(manifests: Iterable[Manifest]) -> None:
     results = [(manifest, validate(machinery, manifest)) for manifest in manifests]
     if lines := [line for manifest, result in results if result.mistakes for line in format_result(manifest, result)]:
         raise click.ClickException("\n".join(lines))
-
-
-def _preview_errors(manifest: Manifest, except_fields: list[str]) -> list[Cause]:
-    """What will be rejected once pods of the job are built, as far as it is not reported already."""
-    dialect = dialect_of(manifest.api_version, manifest.kind)
-    preview = dialect.capability(PodPreview) if dialect is not None else None
-    errors = preview.errors(manifest.obj) if preview is not None else []
-    return [cause for cause in errors if cause.field not in except_fields]
 
 
 def _dry_run_create(machinery: Machinery, kind: Kind, obj: Obj) -> tuple[list[Cause], list[str]]:

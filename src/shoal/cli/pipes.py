@@ -21,9 +21,13 @@ class PipeClosed(Exception):
 
 
 async def while_pipe_open(work: Coroutine[Any, Any, None]) -> None:
-    """Do the work; raises Unheard as soon as its output has no reader."""
-    pipe = _pipe()
-    if pipe is None:
+    """Do the work; raises PipeClosed as soon as its output has no reader."""
+    try:
+        pipe = sys.stdout.fileno()
+        is_pipe = stat.S_ISFIFO(os.fstat(pipe).st_mode)
+    except (OSError, ValueError, AttributeError):
+        is_pipe = False  # the output is captured in memory
+    if not is_pipe:
         await work
         return
     loop = asyncio.get_running_loop()
@@ -34,7 +38,9 @@ async def while_pipe_open(work: Coroutine[Any, Any, None]) -> None:
         await asyncio.wait((writing, pipe_closed), return_when=asyncio.FIRST_COMPLETED)
     finally:
         loop.remove_reader(pipe)
-        is_closed = _is_closed(pipe)
+        poll = select.poll()
+        poll.register(pipe, 0)  # errors are reported without a request
+        is_closed = any(events & select.POLLERR for _, events in poll.poll(0))
         for task in (writing, pipe_closed):
             task.cancel()
         ends = await asyncio.gather(writing, pipe_closed, return_exceptions=True)
@@ -48,17 +54,3 @@ def exit_on_closed_pipe() -> SystemExit:
     """The quiet end of a command: what Python still buffers is discarded too."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return SystemExit(CLOSED_PIPE_CODE)
-
-
-def _pipe() -> int | None:
-    try:
-        number = sys.stdout.fileno()
-    except (OSError, ValueError, AttributeError):
-        return None  # the output is captured in memory
-    return number if stat.S_ISFIFO(os.fstat(number).st_mode) else None
-
-
-def _is_closed(pipe: int) -> bool:
-    poll = select.poll()
-    poll.register(pipe, 0)  # errors are reported without a request
-    return any(events & select.POLLERR for _, events in poll.poll(0))

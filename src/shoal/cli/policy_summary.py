@@ -25,7 +25,7 @@ _TALLY_PHRASES = {Tally.OK: "succeeded", Tally.BAD: "failed", Tally.DONE: "ended
 _EVENT_PHRASES = {
     EventType.TASK_PENDING: "a task{of} stays pending",
     EventType.TASK_FAILED: "a task{of} fails",
-    EventType.TASK_LOST: "a task{of} is taken away by others",
+    EventType.TASK_LOST: "a task{of} is evicted or its pod is deleted",
     EventType.ROLE_SUCCEEDED: "all tasks {of_it} have succeeded",
     EventType.ROLE_EXHAUSTED: "containers {of_it} are restarted too often",
     EventType.GROUP_UNKNOWN: "a part of the gang runs and the rest cannot be placed",
@@ -81,22 +81,18 @@ def describe_completion(job: Job) -> Iterator[str]:
     """The completion rules."""
     at_the_end: list[CompletionRule] = []
     sentences: list[str] = []
-    for rule in _whens(job.policies.completion.rules):
-        if _CLAIM_OF_ALL in rule.conditions and (at_the_end or len(rule.conditions) > 1):
-            at_the_end.append(rule)
-        elif claims := _claims(rule.conditions, job):
-            sentences.append(f"It {_verb(rule)} as soon as {' and '.join(claims)}.")
+    for each in job.policies.completion.rules:
+        for rule in each.rules if isinstance(each, EarliestOf) else (each,):
+            if _CLAIM_OF_ALL in rule.conditions and (at_the_end or len(rule.conditions) > 1):
+                at_the_end.append(rule)
+            elif claims := _claims(rule.conditions, job):
+                sentences.append(f"It {_verb(rule)} as soon as {' and '.join(claims)}.")
     yield from dict.fromkeys(sentences)
     if at_the_end:
-        yield f"Once all tasks have ended, {'; '.join(_branches(at_the_end, job))}."
+        yield f"Once all tasks have ended, {'; '.join(describe_branches(at_the_end, job))}."
 
 
-def _whens(rules: Iterable[CompletionRule | EarliestOf]) -> Iterator[CompletionRule]:
-    for verdict in rules:
-        yield from verdict.rules if isinstance(verdict, EarliestOf) else (verdict,)
-
-
-def _branches(rule_list: Sequence[CompletionRule], job: Job) -> Iterator[str]:
+def describe_branches(rule_list: Sequence[CompletionRule], job: Job) -> Iterator[str]:
     """Consecutive rules of one verdict are one branch; a rule that another of them covers is omitted."""
     runs: list[tuple[str, list[CompletionRule]]] = []
     for rule in rule_list:
@@ -118,10 +114,10 @@ def _verb(rule: CompletionRule) -> str:
 
 
 def _claims(claims: Iterable[CountCondition], job: Job, but: CountCondition | None = None) -> list[str]:
-    return [sentences for claim in claims if claim != but and (sentences := _claim(claim, job))]
+    return [sentences for claim in claims if claim != but and (sentences := describe_condition(claim, job))]
 
 
-def _claim(claim: CountCondition, job: Job) -> str:
+def describe_condition(claim: CountCondition, job: Job) -> str:
     phrase = _TALLY_PHRASES.get(claim.tally)
     whose = "" if claim.of == ALL else f" of {claim.of}"
     if phrase is not None and isinstance(claim.below, int):

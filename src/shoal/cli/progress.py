@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from rich.console import Console, Group
     from rich.live import Live
     from rich.table import Table
-    from rich.text import Text
 
 _UNKNOWN_POD = PodView("")
 NO_TASKS = TaskView("-", "", -1, "waiting", 0, "", None, None)  # in the place of tasks, where a job has none
@@ -167,23 +166,17 @@ class LineDisplay:
             if view is NO_TASKS:
                 continue  # shown at the job
             if why:
-                self._print_reason(job, why, rows)
+                key = uid_of(job.manifest), why
+                if key not in self._reasons:  # once for all tasks of a job that wait for the same
+                    self._reasons.add(key)
+                    tasks = [other.name for found, other, _, reason in rows if found is job and reason == why]
+                    who = f"{self._board.name(job)} {', '.join(group_tasks(tasks))}"
+                    self._print(f"{datetime.now(UTC).astimezone():%H:%M:%S} {who}: waiting: {why}")
                 self._printed_statuses[uid_of(job.manifest), view.name] = f"{view.status}: {why}"
                 continue
             code = f" (code {view.code})" if view.status == "failed" else ""
             again = f", attempt {view.retries}" if view.retries and view.status in ("waiting", "running") else ""
             self._print_status(job, view.name, f"{view.status}{code}{again}")
-
-    def _print_reason(
-        self, job: FoundJob, why: str, rows: list[tuple[FoundJob, TaskView, TrainingProgress, str]]
-    ) -> None:
-        """Once for all tasks of a job that wait for the same."""
-        key = uid_of(job.manifest), why
-        if key not in self._reasons:
-            self._reasons.add(key)
-            tasks = [view.name for other, view, _, other_why in rows if other is job and other_why == why]
-            who = f"{self._board.name(job)} {', '.join(group_tasks(tasks))}"
-            self._print(f"{datetime.now(UTC).astimezone():%H:%M:%S} {who}: waiting: {why}")
 
     def _print_status(self, job: FoundJob, task: str, status: str) -> None:
         key = uid_of(job.manifest), task
@@ -297,7 +290,10 @@ class TableDisplay:
             table.add_column("why", overflow="fold")
         max_rows = max(self._console.size.height - 4 - reserved_rows, 6)
         for job, view, pace, why in rows[:max_rows]:
-            cells = [Text(view.name), _state_cell(view), *map(Text, (str(view.retries or ""), pace.step, pace.loss))]
+            # Text and no markup: what is printed above the table may turn markup off, for the table too.
+            status = view.status if view.status != "failed" else f"failed ({view.code})"
+            state = Text(status, STYLES.get(view.status, "default"))
+            cells = [Text(view.name), state, *map(Text, (str(view.retries or ""), pace.step, pace.loss))]
             table.add_row(
                 *([Text(self._board.name(job))] if several else []), *cells, Text(view.node), *([Text(why)] * some_wait)
             )
@@ -326,14 +322,6 @@ class TableDisplay:
                 why = self._board.why(job)
             reasoned |= {uid} if why else set()
             yield job, view, pace, why
-
-
-def _state_cell(view: TaskView) -> Text:
-    """Text and no markup: what is printed above the table may turn markup off, for the table too."""
-    from rich.text import Text
-
-    status = view.status if view.status != "failed" else f"failed ({view.code})"
-    return Text(status, STYLES.get(view.status, "default"))
 
 
 def make_display(console: Console, output: Console, *, plain: bool, logs: bool) -> LineDisplay | TableDisplay:

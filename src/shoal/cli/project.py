@@ -42,7 +42,7 @@ def warn_of_settings(config: Config, cluster: Mapping[str, Any] | None) -> None:
         return
     path = config.images.config_file
     wanted = config.settings.model_dump(exclude_unset=True, include=set(cluster))
-    ignored = [name for name, value in wanted.items() if not _has(cluster[name], value)]
+    ignored = [name for name, value in wanted.items() if not has_setting(cluster[name], value)]
     if ignored:
         click.echo(
             f"Warning: {', '.join(ignored)} in {path} {'differs' if len(ignored) == 1 else 'differ'} from the running "
@@ -52,7 +52,7 @@ def warn_of_settings(config: Config, cluster: Mapping[str, Any] | None) -> None:
         )
 
 
-def _has(running: Any, wanted: Any) -> bool:
+def has_setting(running: Any, wanted: Any) -> bool:
     """A cluster with more resources than the file declares has those of the file."""
     return wanted.items() <= running.items() if isinstance(wanted, dict) else wanted in ("auto", running)
 
@@ -67,23 +67,19 @@ def project_here(images: Images) -> Project:
 
 def with_project(manifests: Sequence[Manifest], name: str) -> list[Manifest]:
     """Jobs and Pods with an annotation that names the project."""
-    return [replace(each, obj=_annotated(each.obj, name)) if _runs_pods(each) else each for each in manifests]
-
-
-def _runs_pods(manifest: Manifest) -> bool:
     from shoal.dialects import dialect_of
 
-    is_pod = (manifest.api_version, manifest.kind) == ("v1", "Pod")
-    has_metadata = isinstance(manifest.obj.get("metadata"), dict)  # else it is refused, with every other mistake
-    return has_metadata and (is_pod or dialect_of(manifest.api_version, manifest.kind) is not None)
-
-
-def _annotated(obj: Obj, name: str) -> Obj:
-    metadata = obj["metadata"]
-    annotations = metadata.get("annotations")
-    if not isinstance(annotations, dict | None):
-        return obj  # refused by the cluster, with the path
-    return {**obj, "metadata": {**metadata, "annotations": {**(annotations or {}), PROJECT: name}}}
+    annotated: list[Manifest] = []
+    for each in manifests:
+        is_pod = (each.api_version, each.kind) == ("v1", "Pod")
+        metadata = each.obj.get("metadata")
+        annotations = metadata.get("annotations") if isinstance(metadata, dict) else ""
+        # Metadata or annotations of another type are rejected by the cluster, with the path.
+        if isinstance(annotations, dict | None) and (is_pod or dialect_of(each.api_version, each.kind) is not None):
+            metadata = {**(metadata or {}), "annotations": {**(annotations or {}), PROJECT: name}}
+            each = replace(each, obj={**each.obj, "metadata": metadata})
+        annotated.append(each)
+    return annotated
 
 
 def warn_of_images(manifests: Sequence[Manifest], images: Images) -> None:

@@ -39,7 +39,7 @@ def why_name_taken(pod: Obj) -> str:
     owners = ((dialect.kind.kind, dialect.owner_of(pod)) for dialect in dialects())
     owner_name = next((f"{kind} {owner.key.name}" for kind, owner in owners if owner is not None), "another owner")
     fact = f"there is a pod {name_of(pod)} of {owner_name}"
-    return f"{fact}; its own follows when that one is gone; or rename one of the two"
+    return f"{fact}; the task waits until that pod is deleted; or rename one of the two"
 
 
 def why_idle(found: FoundJob, state: JobState) -> str:
@@ -82,7 +82,9 @@ def why_ended(state: JobState, outcome: Outcome) -> str:
     if trigger is None:
         return _describe(outcome)
     decisive = _outcome_of(state, trigger.role, trigger.index)
-    return _failure(f"{trigger.role}-{trigger.index}", outcome if decisive is None or decisive.is_ok else decisive)
+    return describe_failure(
+        f"{trigger.role}-{trigger.index}", outcome if decisive is None or decisive.is_ok else decisive
+    )
 
 
 def last_message_lines(state: JobState, outcome: Outcome) -> list[str]:
@@ -102,11 +104,14 @@ def _outcome_of(state: JobState, role: str, index: int) -> Outcome | None:
     return next((task.outcome for task in tasks if task.index == index and task.stage >= Stage.OVER), None)
 
 
-def _failure(who: str, outcome: Outcome) -> str:
+def describe_failure(who: str, outcome: Outcome) -> str:
     detail = outcome.detail or Detail()
     failed = _failed_container(detail)
     if failed is not None and not detail.reason:
-        return _describe_end(f"{failed.name} of {who}" if len(detail.containers) > 1 else who, failed)
+        who = f"{failed.name} of {who}" if len(detail.containers) > 1 else who
+        because = f" ({failed.reason})" if failed.reason not in ("", "Error") else ""
+        how = f"was ended by signal {failed.signal}" if failed.signal else f"ended with code {failed.code}"
+        return f"{who} {how}{because}"
     if detail.reason:
         return f"{who} failed: {detail.reason}{f', {detail.message}' if detail.message else ''}".rstrip(".")
     code = f" with code {outcome.code}" if outcome.code else ""
@@ -116,13 +121,6 @@ def _failure(who: str, outcome: Outcome) -> str:
 def _describe(outcome: Outcome) -> str:
     line = _first_line(outcome)
     return f"{line} ({outcome.phrase})" if outcome.phrase and outcome.phrase != line else line
-
-
-def _describe_end(who: str, end: ContainerEnd) -> str:
-    because = f" ({end.reason})" if end.reason not in ("", "Error") else ""
-    if end.signal:
-        return f"{who} was ended by signal {end.signal}{because}"
-    return f"{who} ended with code {end.code}{because}"
 
 
 def _failed_container(detail: Detail) -> ContainerEnd | None:

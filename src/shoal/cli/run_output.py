@@ -1,12 +1,12 @@
-"""What `shoal run` leaves of each job: a folder with a log per task and attempt, the object as it ended, its story, and
-the steps and losses of its log."""
+"""What `shoal run` leaves of each job: a folder with a log per task and attempt, the final object, its description,
+and the steps and losses in its logs."""
 
 from __future__ import annotations
 
 import os
 import shutil
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,7 +17,7 @@ from shoal.kube import yaml_codec
 from shoal.kube.objects import uid_of
 from shoal.log_signals import visible
 from shoal.node.checkpoint import PodFolder
-from shoal.node.log_archive import METRICS, ArchivedLog, LogArchive, find_archived
+from shoal.node.log_archive import METRICS, LogArchive, find_archived
 from shoal.node.log_reader import LogFormatter, LogTrail
 
 if TYPE_CHECKING:
@@ -42,7 +42,9 @@ def new_folder(parent: Path, job: FoundJob, began: datetime) -> Path | None:
         else:
             return folder
         break
-    click.echo(f"Warning: no output is kept: {refused}. Name another folder with --out, or use --no-out.", err=True)
+    click.echo(
+        f"Warning: no output folder is written: {refused}. Name another folder with --out, or use --no-out.", err=True
+    )
     return None
 
 
@@ -58,35 +60,31 @@ def write(folders: Mapping[str, Path], data: Path, jobs: Sequence[FoundJob], des
         if (folder_of_job := folders.get(uid)) is None:
             continue
         try:
-            _write(folder_of_job, data, job, descriptions.get(uid, ""))
+            write_folder(folder_of_job, data, job, descriptions.get(uid, ""))
         except OSError as refused:
-            click.echo(f"Warning: the output in {folder_of_job} is not complete: {refused.strerror}.", err=True)
+            click.echo(f"Warning: the output in {folder_of_job} is incomplete: {refused.strerror}.", err=True)
 
 
-def _write(folder: Path, data: Path, job: FoundJob, description: str) -> None:
+def write_folder(folder: Path, data: Path, job: FoundJob, description: str) -> None:
     (folder / OBJECT).write_text(yaml_codec.encode(job.manifest, sort_keys=False))
     if description:
         (folder / DESCRIPTION).write_text(f"{description}\n")
     for kept in find_archived(data, job.namespace, job.name):
         if kept.uid != uid_of(job.manifest):
             continue
-        for log, name in _named(kept.logs):
-            _write_log(kept.folder / log.file, folder / name)
+        # `worker-0.0.log` is the first attempt of worker-0, with the container's name where there are several.
+        containers = {log.container for log in kept.logs}
+        numbers: dict[tuple[str, str], int] = defaultdict(int)
+        for log in kept.logs:
+            number = numbers[log.task, log.container]
+            numbers[log.task, log.container] += 1
+            container = f".{log.container}" if len(containers) > 1 else ""
+            copy_log(kept.folder / log.file, folder / f"{log.task[:200]}.{number}{container}.log")
         if (kept.folder / METRICS).exists():
             shutil.copyfile(kept.folder / METRICS, folder / METRICS)
 
 
-def _named(logs: Sequence[ArchivedLog]) -> Iterator[tuple[ArchivedLog, str]]:
-    """`worker-0.1.log` is the first attempt of worker-0; with the container's name where there are several."""
-    containers = {log.container for log in logs}
-    numbers: dict[tuple[str, str], int] = defaultdict(int)
-    for log in logs:
-        numbers[log.task, log.container] += 1
-        container = f".{log.container}" if len(containers) > 1 else ""
-        yield log, f"{log.task[:200]}.{numbers[log.task, log.container]}{container}.log"
-
-
-def _write_log(source: Path, target: Path) -> None:
+def copy_log(source: Path, target: Path) -> None:
     """The lines as the program wrote them, of progress bars the last state."""
     trail, words, rest = LogTrail(source), LogFormatter(), b""
     trail.seek_tail(None)

@@ -65,12 +65,12 @@ def address_option(option: Option, name: str, default: str, what: str) -> Callab
     """Where a program serves its pages; `option` makes it."""
     help_text = f"{what}; `off` disables it."
     made: Callable[[Any], Any] = option(
-        name, default=default, show_default=True, callback=_address, metavar="HOST:PORT", help=help_text
+        name, default=default, show_default=True, callback=address_of, metavar="HOST:PORT", help=help_text
     )
     return made
 
 
-def _address(_: click.Context, __: click.Parameter, text: str) -> Any:
+def address_of(_: click.Context, __: click.Parameter, text: str) -> Any:
     from shoal.controller_runtime.health import Address
 
     if text in ("", "off"):

@@ -43,7 +43,7 @@ async def submit(
     from shoal.kube.errors import ApiError
 
     made: list[tuple[Obj, FoundJob | None]] = []
-    kinds = [await _kind_of(cluster, manifest) for manifest in manifests]
+    kinds = [await kind_of(cluster, manifest) for manifest in manifests]
     for manifest in manifests:
         dialect = dialect_of(manifest.api_version, manifest.kind)
         if dialect is None:
@@ -53,9 +53,9 @@ async def submit(
     for manifest, kind in zip(manifests, kinds, strict=True):
         dialect = dialect_of(manifest.api_version, manifest.kind)
         try:
-            stored = await _send(cluster, manifest, kind, namespace, is_job=dialect is not None, dry_run=dry_run)
+            stored = await send(cluster, manifest, kind, namespace, is_job=dialect is not None, dry_run=dry_run)
         except ApiError as refused:
-            raise click.ClickException(_explained(refused, manifest)) from None
+            raise click.ClickException(explain(refused, manifest)) from None
         for remark in lint_warnings(manifest, dialect.kind) if dialect is not None else ():
             click.echo(f"{manifest.where}: warning: {remark}", err=True)
         on_stored(stored)
@@ -71,9 +71,7 @@ def _listed(manifest: Manifest, refused: ApiError | None = None) -> str:
     return "\n".join(format_result(manifest, verdict.with_more(refused.causes if refused is not None else ())))
 
 
-async def _send(
-    cluster: Cluster, manifest: Manifest, kind: Kind, namespace: str, *, is_job: bool, dry_run: bool
-) -> Obj:
+async def send(cluster: Cluster, manifest: Manifest, kind: Kind, namespace: str, *, is_job: bool, dry_run: bool) -> Obj:
     from shoal.cluster.client import PatchType
 
     meta = manifest.obj.get("metadata") or {}
@@ -86,7 +84,7 @@ async def _send(
     )  # fmt: skip
 
 
-async def _kind_of(cluster: DiscoveringCluster, manifest: Manifest) -> Kind:
+async def kind_of(cluster: DiscoveringCluster, manifest: Manifest) -> Kind:
     from shoal.cli.lint import kind_hint
     from shoal.dialects import dialect_of, dialects
 
@@ -95,19 +93,19 @@ async def _kind_of(cluster: DiscoveringCluster, manifest: Manifest) -> Kind:
         return found
     is_ours = dialect_of(manifest.api_version, manifest.kind) is not None
     meant = kind_hint(manifest, (dialect.kind for dialect in dialects())) or "."
-    hint = ". `shoal install` teaches it, and brings the operator that runs such jobs." if is_ours else meant
+    hint = ". `shoal install` installs it, and the operator that runs such jobs." if is_ours else meant
     raise click.ClickException(
-        f"{manifest.where}: this cluster knows no kind {manifest.kind} in {manifest.api_version}{hint}"
+        f"{manifest.where}: this cluster does not serve the kind {manifest.kind} of {manifest.api_version}{hint}"
     )
 
 
-def _explained(refused: ApiError, manifest: Manifest) -> str:
+def explain(refused: ApiError, manifest: Manifest) -> str:
     from shoal.dialects import dialect_of
 
     if refused.reason == "AlreadyExists":
         name = (manifest.obj.get("metadata") or {}).get("name")
-        hint = f"Delete it with `shoal delete {name}`, or give this one another name."
-        return f"{manifest.where}: there is a {manifest} already. {hint}"
+        hint = f"Delete it with `shoal delete {name}`, or rename this one."
+        return f"{manifest.where}: {manifest} already exists. {hint}"
     if refused.code in _MISTAKEN and dialect_of(manifest.api_version, manifest.kind) is not None:
         return _listed(manifest, refused)
     return f"{manifest.where}: {format_api_error(refused)}"

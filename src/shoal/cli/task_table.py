@@ -21,10 +21,10 @@ _PHASES = {
     PodPhase.RUNNING: "running",
     PodPhase.SUCCEEDED: "succeeded",
     PodPhase.FAILED: "failed",
-    PodPhase.UNKNOWN: "out of reach",
+    PodPhase.UNKNOWN: "unknown",
 }
 _NOT_PLACED = ("preparing", "created", "waiting")
-_URGENT = ("failed", "waiting", "out of reach")
+_URGENT = ("failed", "waiting", "unknown")
 
 
 class TaskRow(NamedTuple):
@@ -39,7 +39,8 @@ def task_lines(found: FoundJob, state: JobState, pods: list[Obj]) -> Iterator[st
     """The lines; for a job whose pods have names of their own and are gone, what the job state counts."""
     if (counts := found.counts) is not None:
         yield f"{format_counts(counts)}."
-    rows = list(_by_pods(found, sorted(pods, key=_age))) or list(_by_tasks(found, state, pods))
+    oldest_first = sorted(pods, key=lambda pod: (str(pod["metadata"].get("creationTimestamp")), name_of(pod)))
+    rows = list(rows_of_pods(found, oldest_first)) or list(rows_of_tasks(found, state, pods))
     shown = sorted(group_rows(rows), key=lambda row: status_rank(row.status))
     width = max((len(row.name) for row in shown), default=0)
     for row in shown:
@@ -78,11 +79,6 @@ def _index_range(names: list[str]) -> str:
     return format_tasks(role, sorted(int(name.rpartition("-")[2]) for name in names))
 
 
-def _age(pod: Obj) -> tuple[str, str]:
-    """The oldest first."""
-    return str(pod["metadata"].get("creationTimestamp")), name_of(pod)
-
-
 def observed_pods(found: FoundJob, pods: list[Obj]) -> Iterator[tuple[Obj, ObservedPod]]:
     """Pods in places of the job; one that is not owned is another's, and has the name."""
     for pod in pods:
@@ -91,7 +87,7 @@ def observed_pods(found: FoundJob, pods: list[Obj]) -> Iterator[tuple[Obj, Obser
             yield pod, body
 
 
-def _by_pods(found: FoundJob, pods: list[Obj]) -> Iterator[TaskRow]:
+def rows_of_pods(found: FoundJob, pods: list[Obj]) -> Iterator[TaskRow]:
     names = found.names
     if names is None:
         return
@@ -106,7 +102,7 @@ def _by_pods(found: FoundJob, pods: list[Obj]) -> Iterator[TaskRow]:
         yield _row(name, status, code, why if status == "waiting" else "", _place(plain, body.node))
 
 
-def _by_tasks(found: FoundJob, state: JobState, pods: list[Obj]) -> Iterator[TaskRow]:
+def rows_of_tasks(found: FoundJob, state: JobState, pods: list[Obj]) -> Iterator[TaskRow]:
     own, whys = dict[str, Obj](), dict[str, str]()
     for pod, body in observed_pods(found, pods):
         name = str(TaskRef(body.role, body.index or 0))

@@ -221,6 +221,8 @@ class Suspension(Capability):
 class Warnings(Capability):
     """Remarks on manifests that are accepted and probably not meant."""
 
+    covers_idle_jobs = False  # whether a job without tasks is among them
+
     @abstractmethod
     def warn(self, new: Obj, old: Obj | None) -> list[str]:
         """One sentence per remark."""

@@ -11,6 +11,7 @@ from typing import Any
 
 from shoal.kube.objects import Obj
 
+CLAIM_MISSING = "ClaimMissing"  # the reason of PodScheduled: a claim of the pod, or of its gang, does not exist
 TOO_LARGE = "TooLarge"  # reason: it would not fit the cluster even if all nodes were empty
 # Pods have a separate condition, because autoscalers look for one reason only. It describes pods that wait; one that
 # has found a node since may still carry it.

@@ -1,6 +1,6 @@
 """A whole cluster in this process: the store, the API on top, the loops beside, the nodes below.
 
-`host` is the story from opening the folder to leaving it. It may be cut anywhere: pods live in sandboxes of their
+`host` runs a cluster from opening its folder to leaving it. It may be killed anywhere: pods live in sandboxes of their
 own, the store commits before it answers, and the next start finds both.
 """
 
@@ -23,7 +23,7 @@ from typing import Any
 from prometheus_client import CollectorRegistry
 
 from shoal.apiserver import kubeconfig_file
-from shoal.apiserver.app import Application, build_application
+from shoal.apiserver.app import build_application
 from shoal.apiserver.server import Server, ServerListenError
 from shoal.apiserver.serving_certificate import Certificate, ensure
 from shoal.cluster.apimachinery import Machinery
@@ -136,8 +136,12 @@ async def host(
 ) -> bool:
     """Run until SIGTERM or SIGINT, then stop the pods' processes; a second SIGINT leaves them to the next start.
     Whether they were all stopped."""
-    stop, force = _handle_signals()
-    async with _cancelled_by(stop) as start, start_cluster(data, config) as hosted, _watch_folder(data):
+    stop, force = asyncio.Event(), asyncio.Event()
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGTERM, stop.set)
+    loop.add_signal_handler(signal.SIGINT, lambda: (force if stop.is_set() else stop).set())
+    loop.add_signal_handler(signal.SIGUSR2, log_tasks)
+    async with cancelled_by(stop) as start, start_cluster(data, config) as hosted, watch_folder(data):
         start.cancel()  # from here on the body itself waits for the signal
         log.info("cluster is up", url=hosted.url, nodes=len(hosted.nodes), network=str(hosted.network))
         on_ready(hosted)
@@ -153,21 +157,26 @@ async def host(
 async def start_cluster(data: DataFolder, config: ClusterConfig) -> AsyncIterator[RunningCluster]:
     """A whole cluster, from the moment it answers; it ends with the body. The pods' processes do not."""
     metrics = Metrics(CollectorRegistry())
-    certificate_task = asyncio.create_task(asyncio.to_thread(_certificate, data, config))  # takes as long as step 1
+
+    def load_certificate() -> Certificate:
+        dialects()  # every job language is loaded while another process probes what this machine allows
+        return config.certificate or ensure(data.certificates, config.host)
+
+    certificate_task = asyncio.create_task(asyncio.to_thread(load_certificate))  # takes as long as step 1
     sandboxes = await SandboxManager.open(  # 1. where pods can live
         data.sandboxes, network=config.network, pids_limit=config.pod_pids_limit
     )
     try:
         async with (
-            _open_store(data, sandboxes.network) as (cluster, pod_range, services),  # 2. the store, and the API to it
-            _serve_api(data, config, cluster, metrics, await certificate_task) as server,
-            _make_shared_state(data, config, cluster, sandboxes, services, server, await certificate_task) as shared,
+            open_store(data, sandboxes.network) as (cluster, pod_range, services),  # 2. the store, and the API to it
+            serve_api(data, config, cluster, metrics, await certificate_task) as server,
+            make_shared_state(data, config, cluster, sandboxes, services, server, await certificate_task) as shared,
         ):
             await prepare(cluster)  # 3. the kinds of jobs, and the queues they enter
             admit(cluster.machinery)
             await ensure_default_queues(cluster)
-            nodes = _node_configs(data, config, await _known_nodes(cluster), pod_range)
-            await _delete_other_nodes(cluster, {node.name for node in nodes})
+            nodes = node_configs(data, config, await _known_nodes(cluster), pod_range)
+            await delete_other_nodes(cluster, {node.name for node in nodes})
             agents = [Agent(cluster, sandboxes, node, host=shared) for node in nodes]
             cluster.nodes.update({agent.config.name: agent for agent in agents})
             clock = SystemClock()
@@ -179,8 +188,8 @@ async def start_cluster(data: DataFolder, config: ClusterConfig) -> AsyncIterato
                 cluster, clock=clock, metrics=metrics, settings=config.dialects, on_made=config.on_job_loop
             )
             parts = (run_all(loops), shared.run(), *(agent.run() for agent in agents))
-            async with _run_together(*parts) as broken:  # 4. loops, nodes
-                with _first_refused_write(cluster.machinery.store) as refused:
+            async with run_together(*parts) as broken:  # 4. loops, nodes
+                with first_refused_write(cluster.machinery.store) as refused:
                     await _wait_or_raise(broken, _wait_or_raise(refused, *(agent.ready.wait() for agent in agents)))
                 data.write_info(ClusterInfo(os.getpid(), server.url, time.time(), config.shown()))
                 yield RunningCluster(
@@ -191,7 +200,7 @@ async def start_cluster(data: DataFolder, config: ClusterConfig) -> AsyncIterato
 
 
 @asynccontextmanager
-async def _open_store(data: DataFolder, network: Network) -> AsyncIterator[tuple[EmbeddedCluster, str, IPv4Network]]:
+async def open_store(data: DataFolder, network: Network) -> AsyncIterator[tuple[EmbeddedCluster, str, IPv4Network]]:
     """What the cluster knew, the range of its pods' addresses, '' for the usual one, and that of its Services, which
     the pods' network can reach."""
     with ExitStack() as held:
@@ -199,7 +208,9 @@ async def _open_store(data: DataFolder, network: Network) -> AsyncIterator[tuple
         if network is not Network.ISOLATED:
             is_new = not data.store.exists()
             ranges = held.enter_context(
-                loopback_ranges.reserved_ranges(data.loopback, is_new=is_new, addresses=lambda: _addresses(data.store))
+                loopback_ranges.reserved_ranges(
+                    data.loopback, is_new=is_new, addresses=lambda: used_addresses(data.store)
+                )
             )
             settings, pod_range = RegistrySettings(service_network=ranges.services), ranges.pods
         try:
@@ -221,7 +232,7 @@ def _unwritable(error: OSError) -> StoreBroken:
 
 
 @contextmanager
-def _first_refused_write(store: Store) -> Iterator[asyncio.Future[None]]:
+def first_refused_write(store: Store) -> Iterator[asyncio.Future[None]]:
     """A future that fails with the first write the disk refuses. Nodes retry their registration for as long as it
     takes, so a start on a full disk would wait for them for ever."""
     refused: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -239,26 +250,29 @@ def _first_refused_write(store: Store) -> Iterator[asyncio.Future[None]]:
             refused.exception()  # retrieved, so that asyncio does not log it
 
 
-def _addresses(store: Path) -> list[str]:
+def used_addresses(store: Path) -> list[str]:
     """All that were given out; those of Services, which stay, before those of pods."""
     with closing(Machinery.open(store)) as known:
         services = [str(at_path(each.obj(), "spec", "clusterIP")) for each in known.list(SERVICE).items]
         return services + [str(at_path(each.obj(), "status", "podIP")) for each in known.list(POD).items]
 
 
-def _certificate(data: DataFolder, config: ClusterConfig) -> Certificate:
-    """And every job language, loaded: there is time for it while another process sees what this machine allows."""
-    dialects()
-    return config.certificate or ensure(data.certificates, config.host)
-
-
 @asynccontextmanager
-async def _serve_api(
+async def serve_api(
     data: DataFolder, config: ClusterConfig, cluster: EmbeddedCluster, metrics: Metrics, certificate: Certificate
 ) -> AsyncIterator[Server]:
     token = data.token()
     app = build_application(cluster, token=token, signer=TokenSigner(token), metrics=metrics.exposition)
-    server = await _start_server(data, config, app, certificate)
+    # On the requested port; else on the last one, so that kubeconfigs handed out keep working; else on any.
+    last = 0 if config.port else data.last_port()
+    server = Server(app, config.host, config.port or last, ssl=certificate.context())
+    try:
+        await server.start()
+    except ServerListenError:
+        if not last:
+            raise
+        server = Server(app, config.host, 0, ssl=certificate.context())
+        await server.start()
     context = f"shoal-{data.name}"
     try:
         kubeconfig_file.write(
@@ -270,7 +284,7 @@ async def _serve_api(
 
 
 @asynccontextmanager
-async def _make_shared_state(
+async def make_shared_state(
     data: DataFolder,
     config: ClusterConfig,
     cluster: EmbeddedCluster,
@@ -300,21 +314,7 @@ async def _make_shared_state(
         )
 
 
-async def _start_server(data: DataFolder, config: ClusterConfig, app: Application, certificate: Certificate) -> Server:
-    """On the requested port; else on the last one, so that kubeconfigs handed out keep working; else on any."""
-    last = 0 if config.port else data.last_port()
-    server = Server(app, config.host, config.port or last, ssl=certificate.context())
-    try:
-        await server.start()
-    except ServerListenError:
-        if not last:
-            raise
-        server = Server(app, config.host, 0, ssl=certificate.context())
-        await server.start()
-    return server
-
-
-def _node_configs(data: DataFolder, config: ClusterConfig, known: list[str], pod_range: str) -> list[NodeConfig]:
+def node_configs(data: DataFolder, config: ClusterConfig, known: list[str], pod_range: str) -> list[NodeConfig]:
     """As many nodes as requested, else as before; under their old names, even if the machine was renamed."""
     machine = detect_machine(data.path, host_ip=own_address())
     count = config.nodes or len(known) or 1
@@ -347,7 +347,7 @@ def node_name(hostname: str) -> str:
 
 
 @asynccontextmanager
-async def _cancelled_by(stop: asyncio.Event) -> AsyncIterator[asyncio.Future[None]]:
+async def cancelled_by(stop: asyncio.Event) -> AsyncIterator[asyncio.Future[None]]:
     """End the body with StartInterrupted when `stop` is set, until the future is cancelled."""
     task = asyncio.current_task()
     assert task is not None
@@ -369,7 +369,7 @@ async def _cancelled_by(stop: asyncio.Event) -> AsyncIterator[asyncio.Future[Non
 
 
 @asynccontextmanager
-async def _watch_folder(data: DataFolder) -> AsyncIterator[None]:
+async def watch_folder(data: DataFolder) -> AsyncIterator[None]:
     """End the body with FolderRemoved when an essential entry of the folder is deleted, as `rm -r` does.
     The kernel reports the deletion. The pods' shims observe it in the same way, and end their pods."""
     task = asyncio.current_task()
@@ -403,7 +403,7 @@ async def _known_nodes(cluster: EmbeddedCluster) -> list[str]:
     return sorted((name_of(node) for node in (await cluster.list(NODE)).items), key=lambda name: (len(name), name))
 
 
-async def _delete_other_nodes(cluster: EmbeddedCluster, ours: set[str]) -> None:
+async def delete_other_nodes(cluster: EmbeddedCluster, ours: set[str]) -> None:
     """Nodes of an earlier start that was split another way; refused while pods live there."""
     others = [name for name in await _known_nodes(cluster) if name not in ours]
     for name in others:
@@ -412,15 +412,15 @@ async def _delete_other_nodes(cluster: EmbeddedCluster, ours: set[str]) -> None:
         if live_pods:
             shown = ", ".join(sorted(live_pods)[:3]) + (", ..." if len(live_pods) > 3 else "")
             raise NodesInUse(
-                f"{len(live_pods)} pods live on node {name} ({shown}), which this number of nodes would do away with. "
-                f"Start without --nodes to go on as before; delete the pods first to split the machine another way."
+                f"pods run on node {name} ({shown}), which does not exist with this number of nodes. "
+                f"Start without --nodes to keep the nodes as they are, or delete the pods first."
             )
     for name in others:
         await cluster.delete(NODE, name)
 
 
 @asynccontextmanager
-async def _run_together(*parts: Coroutine[Any, Any, None]) -> AsyncIterator[asyncio.Future[Any]]:
+async def run_together(*parts: Coroutine[Any, Any, None]) -> AsyncIterator[asyncio.Future[Any]]:
     """Run the coroutines beside the body, until it ends; the future fails as soon as one of them does."""
     together = asyncio.gather(*parts)
     try:
@@ -441,17 +441,7 @@ async def _wait_or_raise(cut: asyncio.Future[Any], *awaited: Coroutine[Any, Any,
         waiting.cancel()
 
 
-def _handle_signals() -> tuple[asyncio.Event, asyncio.Event]:
-    """Set by the first request to stop, and by an impatient person's second Ctrl-C."""
-    stop, force = asyncio.Event(), asyncio.Event()
-    loop = asyncio.get_running_loop()
-    loop.add_signal_handler(signal.SIGTERM, stop.set)
-    loop.add_signal_handler(signal.SIGINT, lambda: (force if stop.is_set() else stop).set())
-    loop.add_signal_handler(signal.SIGUSR2, _log_tasks)
-    return stop, force
-
-
-def _log_tasks() -> None:
+def log_tasks() -> None:
     """Log what every task waits for, to diagnose a cluster that seems to hang."""
     for task in asyncio.all_tasks():
         frames = [f"{frame.f_code.co_qualname}:{frame.f_lineno}" for frame in task.get_stack()]

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import click
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
@@ -29,9 +29,6 @@ from shoal.kube.quantity import BadQuantity, Quantity
 from shoal.node.config_errors import error_lines
 from shoal.node.images import Images, ImagesInvalid, read_images
 from shoal.node.log_archive import DEFAULT_DAYS, ArchiveBudget
-
-if TYPE_CHECKING:
-    from shoal.dialects.dialect import Dialect
 
 MEASURED = ("cpu", "memory", "ephemeral-storage", "pods")  # what every node has, under Kubernetes' own names
 
@@ -123,12 +120,22 @@ def load(path: Path | None) -> Config:
         return Config(settings=ClusterSettings(), images=Images({}, str(Path("shoal.yaml").absolute()), Path.cwd()))
     written, mistakes = _read(path)
     images = written.pop("images", None)
-    dialect_settings, dialect_mistakes = _read_dialects(written.pop("dialects", None) or {}, path.absolute().parent)
+    dialect_settings, dialect_mistakes = read_dialects(written.pop("dialects", None) or {}, path.absolute().parent)
     mistakes += dialect_mistakes
-    scheduler_settings, scheduler_mistakes = _read_scheduler(written.pop("scheduler", None))
-    mistakes += scheduler_mistakes
-    log_settings, log_mistakes = _read_logs(written.pop("logs", None))
-    mistakes += log_mistakes
+    scheduler_settings: Any = None
+    if (given_scheduler := written.pop("scheduler", None)) is not None:
+        from shoal.local.scheduler_settings import read as read_scheduler
+
+        scheduler_settings, scheduler_mistakes = read_scheduler(given_scheduler)
+        mistakes += scheduler_mistakes
+    log_settings, given_logs = LogSettings(), written.pop("logs", None)
+    if isinstance(given_logs, dict | None):
+        try:
+            log_settings = LogSettings.model_validate(given_logs or {})
+        except ValidationError as invalid:
+            mistakes += [f"logs{line}" for line in error_lines(invalid, LogSettings)]
+    else:
+        mistakes.append("logs: must be a mapping such as {keep: 2Gi, days: 14}")
     settings = ClusterSettings()
     given = {key: value for key, value in written.items() if value is not None}
     try:
@@ -149,28 +156,14 @@ def load(path: Path | None) -> Config:
     return Config(settings=settings, images=entries)
 
 
-def _read_scheduler(written: Any) -> tuple[Any, list[str]]:
-    from shoal.local.scheduler_settings import read
-
-    return (None, []) if written is None else read(written)
-
-
-def _read_logs(written: Any) -> tuple[LogSettings, list[str]]:
-    if not isinstance(written, dict | None):
-        return LogSettings(), ["logs: must be a mapping such as {keep: 2Gi, days: 14}"]
-    try:
-        return LogSettings.model_validate(written or {}), []
-    except ValidationError as invalid:
-        return LogSettings(), [f"logs{line}" for line in error_lines(invalid, LogSettings)]
-
-
-def _read_dialects(written: Any, base: Path) -> tuple[dict[str, Any], list[str]]:
+def read_dialects(written: Any, base: Path) -> tuple[dict[str, Any], list[str]]:
     """Settings of job languages, each read by the language itself, and every mistake with its path.
 
     A text in place of a mapping is the name of a file that holds it: people have a frameworkcontroller.yaml already.
     """
     from shoal.dialects import NAMES
     from shoal.dialects import load as dialect
+    from shoal.dialects.capabilities import OperatorSettings
     from shoal.dialects.dialect import SettingsInvalid
 
     if not isinstance(written, dict):
@@ -182,8 +175,10 @@ def _read_dialects(written: Any, base: Path) -> tuple[dict[str, Any], list[str]]
             mistakes.append(f"dialects.{name}: there is no such job language; there are: {', '.join(NAMES)}")
             continue
         try:
-            dialect_settings[name] = dialect(name).settings(_load_settings(given, base))
-            _warn_idle(dialect(name), dialect_settings[name], f"dialects.{name}")
+            settings = dialect_settings[name] = dialect(name).settings(load_settings(given, base))
+            found = dialect(name).capability(OperatorSettings)
+            for key, why in (found.idle(settings) if found is not None else {}).items():
+                click.echo(f"Warning: dialects.{name}.{key} has no effect: {why}.", err=True)
         except SettingsInvalid as invalid:
             mistakes += [f"dialects.{name}.{cause}" for cause in invalid.causes]
         except ValueError as wrong:
@@ -191,15 +186,7 @@ def _read_dialects(written: Any, base: Path) -> tuple[dict[str, Any], list[str]]
     return dialect_settings, mistakes
 
 
-def _warn_idle(dialect: Dialect, settings: Any, path: str) -> None:
-    from shoal.dialects.capabilities import OperatorSettings
-
-    found = dialect.capability(OperatorSettings)
-    for key, why in (found.idle(settings) if found is not None else {}).items():
-        click.echo(f"Warning: {path}.{key} has no effect: {why}.", err=True)
-
-
-def _load_settings(given: Any, base: Path) -> dict[str, Any]:
+def load_settings(given: Any, base: Path) -> dict[str, Any]:
     if isinstance(given, str):
         given, duplicates = _read(base / Path(given).expanduser())
         if duplicates:

@@ -32,10 +32,12 @@ def default_folder() -> Path:
 def folder_of(_: click.Context, __: click.Parameter, given: str | Path) -> Path:
     """A folder that exists or can be created; it is not used yet."""
     if not str(given).strip():
-        raise click.BadParameter("an empty name is no folder. Leave --data out for the usual one, or name one.")
+        raise click.BadParameter(
+            "the name of the folder is empty. Leave --data out for the default folder, or name one."
+        )
     path = Path(given).expanduser()
     if os.path.lexists(path) and not path.is_dir():
-        raise click.BadParameter(f"{path} is not a folder. Choose a new or an empty folder, or a cluster's.")
+        raise click.BadParameter(f"{path} is not a folder. Choose a new or empty folder, or that of a cluster.")
     return path
 
 
@@ -157,7 +159,7 @@ class DataFolder:
             if not self._lock.exists() and any(self.path.iterdir()):
                 # Making a user's home or /tmp private would be a poor way to begin.
                 raise click.ClickException(
-                    f"{self.path} holds other things and no cluster. Choose an empty or a new folder with --data DIR."
+                    f"{self.path} is not empty and holds no cluster. Choose a new or empty folder with --data DIR."
                 )
             self.path.chmod(0o700)
         except OSError as refused:
@@ -194,7 +196,12 @@ class DataFolder:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                raise FolderLocked(self._in_use()) from None
+                known = self._current_info()
+                where = f" (pid {known.pid}, {known.url})" if known else ""
+                raise FolderLocked(
+                    f"a cluster already runs in {self.path}{where}. Stop it with `{self.command('down')}`, or choose "
+                    "another folder with --data DIR."
+                ) from None
             file.truncate()
             file.write(str(os.getpid()))
             file.flush()
@@ -247,9 +254,3 @@ class DataFolder:
         except OSError as refused:
             raise FolderUnusable(self.path, refused) from None
         return os.fdopen(descriptor, "r+")
-
-    def _in_use(self) -> str:
-        known = self._current_info()
-        where = f" (pid {known.pid}, {known.url})" if known else ""
-        stop = self.command("down")
-        return f"a cluster already runs in {self.path}{where}. Stop it with `{stop}`, or choose another --data DIR."

@@ -11,7 +11,7 @@ from __future__ import annotations
 import ctypes
 import gc
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 _THRESHOLDS = (50_000, 5, 5)
 
@@ -32,18 +32,13 @@ def serve() -> None:
     """What was loaded stays for good; look seldom from now on."""
     gc.freeze()
     gc.set_threshold(*_THRESHOLDS)
-    trim = _malloc_trim()
+    trim: Callable[[int], int] | None = None
+    # glibc keeps what was freed between blocks that are in use; other libraries have no such call.
+    with suppress(AttributeError, OSError):
+        trim = ctypes.CDLL(None).malloc_trim
 
     def trim_heap(phase: str, info: dict[str, int]) -> None:
         if trim is not None and phase == "stop" and info["generation"] == 2:
             trim(0)
 
     gc.callbacks.append(trim_heap)
-
-
-def _malloc_trim() -> Callable[[int], int] | None:
-    """glibc keeps what was freed between blocks that are in use; other libraries have no such call."""
-    try:
-        return ctypes.CDLL(None).malloc_trim
-    except (AttributeError, OSError):
-        return None

@@ -42,7 +42,12 @@ def log_to(path: Path) -> Iterator[None]:
     root = logging.getLogger()
     root.addHandler(handler)
     root.setLevel(logging.INFO)
-    history, history_handler = logging.getLogger("shoal.history"), _history_in(path.with_name(HISTORY))
+    history = logging.getLogger("shoal.history")
+    # The file is created with the first snapshot.
+    history_handler = _LogFile(path.with_name(HISTORY), maxBytes=LARGEST_HISTORY_BYTES, backupCount=KEPT, delay=True)
+    lines = logging.Formatter("%(asctime)s %(message)s", "%Y-%m-%dT%H:%M:%SZ")
+    lines.converter = time.gmtime
+    history_handler.setFormatter(lines)
     history.addHandler(history_handler)
     history.propagate = False
     logging.getLogger("uvicorn").setLevel(logging.WARNING)  # it would log requests, and with them what people exec
@@ -54,12 +59,3 @@ def log_to(path: Path) -> Iterator[None]:
         history_handler.close()
         root.removeHandler(handler)
         handler.close()
-
-
-def _history_in(path: Path) -> logging.Handler:
-    """Made with the first snapshot."""
-    handler = _LogFile(path, maxBytes=LARGEST_HISTORY_BYTES, backupCount=KEPT, delay=True)
-    lines = logging.Formatter("%(asctime)s %(message)s", "%Y-%m-%dT%H:%M:%SZ")
-    lines.converter = time.gmtime
-    handler.setFormatter(lines)
-    return handler

@@ -52,19 +52,21 @@ def reserved_ranges(record: Path, *, is_new: bool, addresses: Callable[[], Itera
     A cluster that has none there, and is not new, has the pair of the first of its `addresses` that is in any.
     RecordUnreadable where there is a record without a pair."""
     with ExitStack() as held:
-        recorded = _read_record(record, is_new=is_new)
-        known = _find_number(addresses()) if recorded is None and not is_new else recorded
-        free = (number for number in (range(PAIRS) if known is None else [known]) if _reserve(number, held))
+        recorded = read_record(record, is_new=is_new)
+        known = find_number(addresses()) if recorded is None and not is_new else recorded
+        free = (number for number in (range(PAIRS) if known is None else [known]) if reserve(number, held))
         number = next(free, None)
         if number is None:
             number = known or 0
             log.warning("another cluster uses the same loopback addresses", pods=ranges_of(number).pods)
         if recorded is None:
-            _write_record(record, number)
+            draft = record.with_name(f".{record.name}.new")  # a crash leaves a whole record or none
+            draft.write_text(f"{number}\n")
+            draft.replace(record)
         yield ranges_of(number)
 
 
-def _read_record(record: Path, *, is_new: bool) -> int | None:
+def read_record(record: Path, *, is_new: bool) -> int | None:
     try:
         number = int(record.read_text())
         if 0 <= number < PAIRS:
@@ -78,21 +80,14 @@ def _read_record(record: Path, *, is_new: bool) -> int | None:
     raise RecordUnreadable(record)
 
 
-def _write_record(record: Path, number: int) -> None:
-    """All at once: a record that was cut off would say nothing."""
-    draft = record.with_name(f".{record.name}.new")
-    draft.write_text(f"{number}\n")
-    draft.replace(record)
-
-
-def _find_number(addresses: Iterable[str]) -> int | None:
+def find_number(addresses: Iterable[str]) -> int | None:
     firsts = (_FIRST_OF_PODS, _FIRST_OF_SERVICES)
     numbers = {f"127.{first + number}": number for first in firsts for number in range(PAIRS)}
     found = (numbers.get(address.rsplit(".", 2)[0]) for address in addresses)
     return next((number for number in found if number is not None), None)
 
 
-def _reserve(number: int, held: ExitStack) -> bool:
+def reserve(number: int, held: ExitStack) -> bool:
     """Whether it was free; it is ours until `held` is left."""
     claim = socket.socket(socket.AF_UNIX)
     try:

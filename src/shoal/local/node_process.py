@@ -1,6 +1,6 @@
 """This machine as a node of a cluster that runs elsewhere: the agent, what serves the API server, and their end.
 
-`join` is the story from the first question to leaving. It may be cut anywhere: pods live in sandboxes of their own,
+`join` runs a node from the first check to leaving. It may be killed anywhere: pods live in sandboxes of their own,
 and the next start in the same folder finds them.
 """
 
@@ -12,7 +12,7 @@ import secrets
 import signal
 import socket
 import ssl
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -103,7 +103,10 @@ async def join(
         )
     name = await find_name(cluster, config.name)
     await check_rights(cluster, name)
-    leave, stop = _handle_signals()
+    leave, stop = asyncio.Event(), asyncio.Event()
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGTERM, leave.set)
+    loop.add_signal_handler(signal.SIGINT, lambda: (leave if stop.is_set() else stop).set())
     async with start_node(data, cluster, replace(config, name=name)) as node:
         log.info("node has joined", node=node.config.name)
         on_ready(node)
@@ -111,7 +114,9 @@ async def join(
         if leave.is_set():
             return False
         on_stop()
-        await _wait_first(node.broken, leave.wait(), _stop(node.agent))
+        # At once: pods end also where the cluster does not answer.
+        stopped = asyncio.gather(node.agent.set_not_ready(), node.agent.shut_down())
+        await _wait_first(node.broken, leave.wait(), stopped)
     return not leave.is_set()
 
 
@@ -121,16 +126,19 @@ async def start_node(data: DataFolder, cluster: Cluster, config: JoinConfig) -> 
     address = config.address or own_address()
     machine = detect_machine(data.path, host_ip=address)
     name, folder = config.name or node_name(machine.hostname), data.path.resolve()
-    holder = f"{name}_{_agent_id(folder)}"
+    holder = f"{name}_{agent_id(folder)}"
     await check_may_join(cluster, name, holder, now=datetime.now(UTC))  # 1. no other agent is this node
-    sandboxes = await _sandboxes(data, config.pod_pids_limit)  # 2. where pods can live
+    sandboxes = await open_sandboxes(data, config.pod_pids_limit)  # 2. where pods can live
     separate_users = os.geteuid() == 0 and not config.allow_root
-    listener = _listen(address, config.port)
+    pod_env = {name: os.environ[name] for name in POD_ENV_ALLOWLIST if name in os.environ}
+    if separate_users:
+        pod_env["HOME"] = "/"  # root's home is of no use to other users
+    listener = listen(address, config.port)
     try:
         settings = NodeConfig(
             name, folder, machine,
             capacity=config.capacity, labels={**LABEL, **config.labels}, taints=config.taints, images=config.images,
-            kubelet_port=listener.getsockname()[1], caller_env=_pod_env(separate_users), working_dir="/",
+            kubelet_port=listener.getsockname()[1], caller_env=pod_env, working_dir="/",
             namespaces=config.namespaces, holder=holder,
             confinement=Confinement(hidden=(folder, *config.hidden), separate_users=separate_users),
         )  # fmt: skip
@@ -139,7 +147,7 @@ async def start_node(data: DataFolder, cluster: Cluster, config: JoinConfig) -> 
         )
         agent = Agent(cluster, sandboxes, settings, host=host)
         tls = (config.certificate or ensure(data.certificates, address)).context()
-        running = asyncio.create_task(_run(agent, host, cluster, listener, tls))
+        running = asyncio.create_task(run_agent(agent, host, cluster, listener, tls))
         try:
             await _wait_first(running, agent.ready.wait())  # 3. registered, every pod has its worker
             yield JoinedNode(settings, agent, running)
@@ -151,7 +159,9 @@ async def start_node(data: DataFolder, cluster: Cluster, config: JoinConfig) -> 
         await sandboxes.close()
 
 
-async def _run(agent: Agent, host: SharedState, cluster: Cluster, listener: socket.socket, tls: ssl.SSLContext) -> None:
+async def run_agent(
+    agent: Agent, host: SharedState, cluster: Cluster, listener: socket.socket, tls: ssl.SSLContext
+) -> None:
     """The agent, its names and references, and the answers to the API server, until one of them breaks."""
     kubelet = KubeletServer(agent, CallerAuthorizer(cluster, agent.config.name))
     try:
@@ -166,17 +176,17 @@ async def _run(agent: Agent, host: SharedState, cluster: Cluster, listener: sock
         raise CannotJoin(str(refused.exceptions[0])) from None
 
 
-async def _sandboxes(data: DataFolder, pids_limit: int | None) -> SandboxManager:
+async def open_sandboxes(data: DataFolder, pids_limit: int | None) -> SandboxManager:
     try:
         return await SandboxManager.open(data.sandboxes, network=Network.ISOLATED, pids_limit=pids_limit)
     except NetworkUnavailable as refused:
         raise CannotJoin(
-            f"{str(refused).partition('. Choose')[0]}. A node of a cluster that runs elsewhere needs them: an API "
+            f"{refused.reason}. A node of a cluster that runs elsewhere needs them: an API "
             "server takes no 127.x.y.z address for a Service's pods. `shoal doctor` shows what would allow them."
         ) from None
 
 
-def _listen(address: str, port: int | None) -> socket.socket:
+def listen(address: str, port: int | None) -> socket.socket:
     """Where a kubelet would be, unless one is there or another port is wanted."""
     for candidate in (KUBELET_PORT, 0) if port is None else (port,):
         try:
@@ -186,12 +196,7 @@ def _listen(address: str, port: int | None) -> socket.socket:
     raise ServerListenError(f"{problem}. Choose another --address or --port; 0 takes any free one.")
 
 
-def _pod_env(separate_users: bool) -> dict[str, str]:
-    shown = {name: os.environ[name] for name in POD_ENV_ALLOWLIST if name in os.environ}
-    return {**shown, "HOME": "/"} if separate_users else shown  # root's home is of no use to other users
-
-
-def _agent_id(folder: Path) -> str:
+def agent_id(folder: Path) -> str:
     """Made once per data folder: a start in the same folder continues as the same agent."""
     path = folder / "agent-id"
     try:
@@ -237,7 +242,7 @@ async def check_rights(cluster: KubernetesCluster, node: str) -> None:
     if missing_lines := await missing_permissions(check_access, REQUIRED_PERMISSIONS):
         listed = "\n".join(f"  {line}" for line in missing_lines)
         raise CannotJoin(
-            f"the user of the kubeconfig may not do what a node has to:\n{listed}\n"
+            f"the user of the kubeconfig lacks permissions that a node needs:\n{listed}\n"
             "Apply the roles that docs/node.md shows."
         )
 
@@ -268,7 +273,7 @@ async def _get_or_empty(cluster: Cluster, kind: Kind, name: str, namespace: str 
 # Waiting and ending
 
 
-async def _wait_first(broken: asyncio.Task[None], *awaited: Coroutine[Any, Any, Any]) -> None:
+async def _wait_first(broken: asyncio.Task[None], *awaited: Awaitable[Any]) -> None:
     """Wait for the first of `awaited`; where the node breaks before, raise what broke it."""
     waiting = [asyncio.ensure_future(each) for each in awaited]
     try:
@@ -279,17 +284,3 @@ async def _wait_first(broken: asyncio.Task[None], *awaited: Coroutine[Any, Any, 
     finally:
         for each in waiting:
             each.cancel()
-
-
-async def _stop(agent: Agent) -> None:
-    """At once: pods end also where the cluster does not listen."""
-    await asyncio.gather(agent.set_not_ready(), agent.shut_down())
-
-
-def _handle_signals() -> tuple[asyncio.Event, asyncio.Event]:
-    """Leave the pods and go; stop them and go. An impatient person's second Ctrl-C leaves them."""
-    leave, stop = asyncio.Event(), asyncio.Event()
-    loop = asyncio.get_running_loop()
-    loop.add_signal_handler(signal.SIGTERM, leave.set)
-    loop.add_signal_handler(signal.SIGINT, lambda: (leave if stop.is_set() else stop).set())
-    return leave, stop

@@ -40,11 +40,11 @@ def marked_run(folder: DataFolder) -> Iterator[None]:
 def end_throwaways() -> None:
     """End the clusters of `shoal run` that were killed, and remove those that were not to be kept. Those whose process
     lives hold their lock."""
-    for folder in _throwaways():
+    for folder in killed_runs():
         with suppress(FolderLocked, click.ClickException), folder.locked():
             if count := folder.count_sandboxes():
                 left = "1 pod" if count == 1 else f"{count} pods"
-                click.echo(f"Ending {left} of a `shoal run` that was killed ...", err=True)
+                click.echo(f"Stopping {left} left by a `shoal run` that was killed ...", err=True)
                 end_pods(folder)
             if folder.path.name.startswith(KEPT):
                 (folder.path / RUN).unlink(missing_ok=True)
@@ -52,7 +52,7 @@ def end_throwaways() -> None:
                 shutil.rmtree(folder.path, ignore_errors=True)
 
 
-def _throwaways() -> Iterator[DataFolder]:
+def killed_runs() -> Iterator[DataFolder]:
     """Folders of this user in which a cluster was started. A new one has no process in its lock yet."""
     with suppress(OSError), os.scandir(tempfile.gettempdir()) as entries:
         for entry in entries:

@@ -34,7 +34,7 @@ async def publish_service(cluster: EmbeddedCluster, network: IPv4Network) -> str
     with suppress(ApiError):  # not found
         found = await cluster.get(SERVICE, NAME, NAMESPACE)
         address = str(at_path(found, "spec", "clusterIP"))
-        if _is_in(address, network) and [each["port"] for each in at_path(found, "spec", "ports") or ()] == [port]:
+        if is_within(address, network) and [each["port"] for each in at_path(found, "spec", "ports") or ()] == [port]:
             return address
         await cluster.delete(SERVICE, NAME, NAMESPACE)
     service: Obj = {
@@ -77,7 +77,7 @@ def automounts(cluster: EmbeddedCluster, namespace: str, account: str) -> bool:
     return found.get("automountServiceAccountToken") is not False
 
 
-def _is_in(address: str, network: IPv4Network) -> bool:
+def is_within(address: str, network: IPv4Network) -> bool:
     with suppress(ValueError):
         return ip_address(address) in network
     return False

@@ -24,7 +24,7 @@ TIME = "a time such as 90s, 10m or 1h30m"
 SWITCH = "true or false"
 
 
-def _time(written: Any) -> Any:
+def parse_time(written: Any) -> Any:
     """A number is seconds; what is no time is returned as it is, and reported as any other wrong type."""
     if isinstance(written, str):
         found = seconds(written)
@@ -32,21 +32,21 @@ def _time(written: Any) -> Any:
     return written
 
 
-def _label(written: Any) -> Any:
+def check_label(written: Any) -> Any:
     if isinstance(written, str) and (wrong := names.qualified_name(written)):
         raise ValueError(f": {written!r} is no name of a label or a resource: {wrong[0]}")
     return written
 
 
-Time = Annotated[float, BeforeValidator(_time), Field(ge=0, le=31_536_000)]
-Name = Annotated[str, BeforeValidator(_label)]
+Time = Annotated[float, BeforeValidator(parse_time), Field(ge=0, le=31_536_000)]
+Name = Annotated[str, BeforeValidator(check_label)]
 
 
 # What the planner calls the settings whose names here are shorter.
 PLANNERS = {
     "evictWholeGangs": "evict_whole_gangs",
     "evictionAttempts": "eviction_attempts",
-    "inqueueTimeout": "inqueue_timeout_seconds",
+    "inqueueTimeout": "inqueueparse_timeout_seconds",
     "backoff": "backoff_seconds",
     "hold": "hold_seconds",
     "reserveAfter": "starving_seconds",

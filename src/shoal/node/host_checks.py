@@ -68,7 +68,7 @@ def _namespaces(allowed: Mapping[str, Any]) -> Finding:
     name = "namespaces"
     match allowed["privilege"]:
         case feature_probe.ROOT:
-            return Finding(name, True, "made with root's own powers")
+            return Finding(name, True, "created directly, as root")
         case feature_probe.USER:
             return Finding(name, True, "made inside a user namespace; no root needed")
     reason = _namespace_obstacle() or allowed["detail"]
@@ -125,16 +125,16 @@ def _networks(allowed: Mapping[str, Any]) -> Finding:
 
 def _egress(allowed: Mapping[str, Any]) -> Finding:
     if not allowed["network"]:
-        return Finding("way out", True, "pods use the machine's own network")
+        return Finding("egress", True, "pods use the machine's own network")
     if allowed["redirect"]:
         return Finding(
-            "way out",
+            "egress",
             True,
             "any TCP connection and any name, by a process of the cluster; your proxy settings are honoured",
             "UDP other than names does not leave the cluster: pods that need it set hostNetwork: true",
         )
     return Finding(
-        "way out",
+        "egress",
         True,
         f"HTTP and HTTPS by a proxy in the pods' environment (http_proxy, https_proxy); "
         f"the packet filter cannot be used: {allowed['redirect_detail']}",

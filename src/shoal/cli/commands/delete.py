@@ -1,4 +1,4 @@
-"""`shoal delete`: take a job away, its pods first."""
+"""`shoal delete`: delete jobs, their pods first."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from shoal.cli.context import Choice, cluster_options, with_cluster
+from shoal.cli.context import Choice, cluster_options, connection_of, print_cluster, with_cluster
 from shoal.cli.job_lookup import complete_jobs
 
 if TYPE_CHECKING:
-    from shoal.cli.job_lookup import FoundJob
     from shoal.cluster.kubernetes import KubernetesCluster
 
 
@@ -29,15 +28,14 @@ def command(choice: Choice, names: tuple[str, ...], cascade: str, waits: bool) -
     from shoal.cli.wait_for import wait_until_gone
     from shoal.cluster.client import DeletionPropagation
 
-    changed: list[FoundJob] = []
-
     async def work(cluster: KubernetesCluster, namespace: str) -> None:
-        for name in names:
+        for number, name in enumerate(names):
             job = await find_job(cluster, name, namespace)
             await delete(cluster, job, DeletionPropagation(cascade.capitalize()))
-            changed.append(job)
+            if number == 0:  # before the first result, as other commands do
+                print_cluster(connection_of(choice))
             if waits:
                 await wait_until_gone(cluster, job)
-            click.echo(f"{job} {'is gone' if waits else 'is being deleted'}.")
+            click.echo(f"{job} {'deleted' if waits else 'is being deleted'}.")
 
-    with_cluster(choice, work, is_change=True, changed=changed)
+    with_cluster(choice, work)

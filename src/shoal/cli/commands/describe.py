@@ -1,4 +1,4 @@
-"""`shoal describe`: the story of a job."""
+"""`shoal describe`: what happened to a job, and what happens next."""
 
 from __future__ import annotations
 
@@ -41,18 +41,16 @@ def command(choice: Choice, name: str) -> None:
 
 def wrapped(page: str, width: int) -> str:
     """The page for a terminal of that width, its lines broken at spaces and continued below their text."""
-    return "\n".join(line for each in page.splitlines() for line in _wrapped_line(each, width))
-
-
-def _wrapped_line(line: str, width: int) -> list[str]:
-    if len(line) <= width:
-        return [line]
-    margin = " " * (len(line) - len(line.lstrip()) + 2)
-    return textwrap.wrap(line, width, subsequent_indent=margin, break_on_hyphens=False, drop_whitespace=True)
+    lines: list[str] = []
+    for line in page.splitlines():
+        margin = " " * (len(line) - len(line.lstrip()) + 2)
+        long = textwrap.wrap(line, width, subsequent_indent=margin, break_on_hyphens=False, drop_whitespace=True)
+        lines += [line] if len(line) <= width else long
+    return "\n".join(lines)
 
 
 async def load_context(cluster: Cluster, job: FoundJob, *, data: Path | None = None) -> DescribeContext:
-    """What the story needs besides the job itself. `data`: where a cluster on this machine keeps logs of pods."""
+    """What the description needs besides the job itself. `data`: where a cluster on this machine keeps logs of pods."""
     from shoal.cli.describe_page import DescribeContext
     from shoal.cli.last_failure import last_failure
     from shoal.kube.kinds import EVENT, POD
@@ -60,18 +58,15 @@ async def load_context(cluster: Cluster, job: FoundJob, *, data: Path | None = N
 
     uid = uid_of(job.manifest)
     events = await cluster.list(EVENT, job.namespace, fields=f"involvedObject.uid={uid}")
-    pods = [pod for pod in (await cluster.list(POD, job.namespace)).items if _is_of(pod, job)]
+    pods = (await cluster.list(POD, job.namespace)).items
+    pods = [pod for pod in pods if job.dialect.observe_pod(pod, job.manifest) is not None]
     failure = await last_failure(cluster, job, pods, data)
-    anchor, owned = await _find_run_owner(cluster, job), await _list_owned_objects(cluster, job)
-    return DescribeContext(pods, events.items, anchor, datetime.now(UTC), owned, failure)
+    run_owner, owned = await find_run_owner(cluster, job), await list_owned_objects(cluster, job)
+    return DescribeContext(pods, events.items, run_owner, datetime.now(UTC), owned, failure)
 
 
-def _is_of(pod: Obj, job: FoundJob) -> bool:
-    return job.dialect.observe_pod(pod, job.manifest) is not None
-
-
-async def _list_owned_objects(cluster: Cluster, job: FoundJob) -> tuple[Obj, ...]:
-    """What the job owns besides pods, and what it may wait for; Secrets are nobody's business here."""
+async def list_owned_objects(cluster: Cluster, job: FoundJob) -> tuple[Obj, ...]:
+    """What the job owns besides pods, and what it may wait for, except Secrets."""
     from shoal.dialects.capabilities import OwnedObjects
     from shoal.kube.errors import ApiError
     from shoal.kube.kinds import SECRET
@@ -91,7 +86,7 @@ async def _list_owned_objects(cluster: Cluster, job: FoundJob) -> tuple[Obj, ...
     return tuple(found)
 
 
-async def _find_run_owner(cluster: Cluster, job: FoundJob) -> Obj | None:
+async def find_run_owner(cluster: Cluster, job: FoundJob) -> Obj | None:
     from shoal.dialects.capabilities import RunOwner
     from shoal.kube.errors import ApiError
     from shoal.kube.kinds import CONFIG_MAP

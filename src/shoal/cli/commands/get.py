@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def command(choice: Choice, names: tuple[str, ...], all_namespaces: bool, output: str) -> None:
     """List jobs of every job language."""
     from shoal.cli.job_lookup import find_job, list_jobs
-    from shoal.cli.job_table import format_objects
+    from shoal.cli.job_table import JOB_COLUMNS, format_objects, format_table, job_row
 
     async def work(cluster: KubernetesCluster, namespace: str) -> list[FoundJob]:
         if names:
@@ -39,18 +39,11 @@ def command(choice: Choice, names: tuple[str, ...], all_namespaces: bool, output
         for job in found:
             click.echo(f"{job.dialect.kind.kind.lower()}/{job.name}")
     elif not found:
-        click.echo("There are no jobs. `shoal submit FILE` brings one.", err=True)
+        click.echo("No jobs found. `shoal submit FILE` submits one.", err=True)
     else:
-        click.echo(_table(found, with_namespace=all_namespaces))
-
-
-def _table(found: list[FoundJob], *, with_namespace: bool) -> str:
-    from shoal.cli.job_table import JOB_COLUMNS, format_table, job_row
-
-    now = datetime.now(UTC)
-    rows = [job_row(job, now) for job in found]
-    if not with_namespace:
-        return format_table(rows, JOB_COLUMNS)
-    return format_table(
-        [[job.namespace, *row] for job, row in zip(found, rows, strict=True)], ("NAMESPACE", *JOB_COLUMNS)
-    )
+        now = datetime.now(UTC)
+        if all_namespaces:
+            rows = [[job.namespace, *job_row(job, now)] for job in found]
+            click.echo(format_table(rows, ("NAMESPACE", *JOB_COLUMNS)))
+        else:
+            click.echo(format_table([job_row(job, now) for job in found], JOB_COLUMNS))

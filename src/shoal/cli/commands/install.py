@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from shoal.cli.commands.operator import GANG_SCHEDULERS
 from shoal.cli.install_options import format_objects, installation_options, progress, run_with_cluster
 
 
-def _ranges(_: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:
+def ranges_of(_: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:
     """As Kubernetes writes them; an address alone is a range of one."""
     from ipaddress import ip_network
 
@@ -36,7 +37,7 @@ def _ranges(_: click.Context, parameter: click.Parameter, given: tuple[str, ...]
     "--failure-policy", type=click.Choice(["Ignore", "Fail"]), help="failurePolicy of the webhook.  [default: Ignore]"
 )
 @click.option(
-    "--api-server", "api_servers", multiple=True, metavar="CIDR", callback=_ranges,
+    "--api-server", "api_servers", multiple=True, metavar="CIDR", callback=ranges_of,
     help="Addresses that may call the webhook: those of the API server. May be repeated.  [default: all]",
 )  # fmt: skip
 @click.option(
@@ -79,11 +80,21 @@ def command(kubeconfig: Path | None, context: str, dry_run: bool, output: str | 
     The installation is called shoal, or shoal-NAMESPACE-CLASS with --watch-namespace and --class; --name sets another
     name.
     """
-    options = _options(given)
+    options = install_options(given)
     if output:
         if not dry_run:
             raise click.UsageError("-o prints instead of applying: add --dry-run.")
-        options = _settled(options)
+        if options.gangScheduler == "auto":
+            from shoal.dialects import load
+            from shoal.dialects.gang_backends.delegate import has_gangs
+
+            options = replace(options, gangScheduler="shoal")
+            if any(has_gangs(load(name)) for name in options.dialects):
+                click.echo(
+                    "These objects are for --gang-scheduler shoal: -o does not query the cluster. Name the cluster's "
+                    "gang scheduler if it has another.",
+                    err=True,
+                )
         click.echo(format_objects(options, output))
         return
 
@@ -98,26 +109,8 @@ def command(kubeconfig: Path | None, context: str, dry_run: bool, output: str | 
         click.echo(f"Installed. `kubectl -n {options.namespace} get pods` shows the operator start.")
 
 
-def _settled(options: Any) -> Any:
-    """The options with a gang scheduler: no cluster is queried for it here, so a default is assumed and reported."""
-    from dataclasses import replace
-
-    from shoal.dialects import load
-    from shoal.dialects.gang_backends.delegate import has_gangs
-
-    if options.gangScheduler != "auto":
-        return options
-    if any(has_gangs(load(name)) for name in options.dialects):
-        click.echo(
-            "No cluster was asked who places gangs; these objects are for --gang-scheduler shoal. "
-            "Name another if the cluster has one.",
-            err=True,
-        )
-    return replace(options, gangScheduler="shoal")
-
-
-def _options(given: dict[str, Any]) -> Any:
-    from shoal.install.manifests import InstallOptions, default_name
+def install_options(given: dict[str, Any]) -> Any:
+    from shoal.install.options import InstallOptions, default_name
 
     if given["api_servers"] and not given["webhook"]:
         raise click.UsageError("--api-server is for the webhook: add --webhook.")

@@ -66,9 +66,10 @@ def command(
 ) -> None:
     """Print the logs of a job's tasks.
 
-    TASK is a role (worker) or a task (worker-0); the default is all tasks. A cluster on this machine keeps the logs of
-    deleted pods and jobs, within the budget set by `logs:` in shoal.yaml; on Kubernetes a pod's logs are deleted with
-    the pod.
+    TASK is a role (worker), a task (worker-0) or the name that its lines begin with; the default is all tasks. A
+    cluster on this machine keeps the logs of deleted pods and jobs, within the budget set by `logs:` in shoal.yaml; on
+    Kubernetes a pod's logs are deleted with the pod. --all-attempts numbers the stored attempts from 0, as `shoal
+    describe` and a Framework's status do.
     """
     from shoal.cli.job_lookup import JobNotFound, find_job
     from shoal.cli.line_filter import LineFilter
@@ -76,10 +77,10 @@ def command(
     from shoal.cluster.client import LogOptions
 
     if follow and previous:
-        raise click.UsageError("--follow and --previous do not go together: the previous attempt is over.")
+        raise click.UsageError("--follow cannot be combined with --previous: the previous attempt has ended.")
     if previous and all_attempts:
-        raise click.UsageError("--previous and --all-attempts do not go together: the one is among the others.")
-    seconds, moment = _since(since)
+        raise click.UsageError("--previous cannot be combined with --all-attempts, which includes it.")
+    seconds, moment = parse_since(since)
     options = LogOptions(
         container, follow, tail_lines=tail, since_seconds=seconds, since_time=moment, timestamps=timestamps
     )
@@ -96,17 +97,17 @@ def command(
             await while_pipe_open(_print_archived(archive, selection))
             return
         is_followed = follow and not job.state.is_ended
+        pods = await pods_by_head(cluster, job)
         kept = archive.of(job)
-        heads = {log.task for log in kept.logs} if kept is not None else set()
-        unknown = [word for word in tasks if not any(word in (head, head.rpartition("-")[0]) for head in heads)]
-        _check_tasks(job, tuple(unknown), is_followed=is_followed)
+        heads = [*pods, *(log.task for log in (kept.logs if kept is not None else ()))]
+        check_tasks(job, tasks, heads, is_followed=is_followed)
         if not is_followed or all_attempts:
-            await while_pipe_open(_print(cluster, job, archive, selection, is_followed=is_followed))
+            await while_pipe_open(print_logs(cluster, job, pods, archive, selection, is_followed=is_followed))
         if is_followed:
-            await while_pipe_open(_follow(cluster, job, selection))
+            await while_pipe_open(follow_logs(cluster, job, selection))
 
     try:
-        if (stopped := _stopped_archive(choice, name)) is not None:
+        if (stopped := stopped_archive(choice, name)) is not None:
             asyncio.run(while_pipe_open(_print_archived(stopped, selection)))
         else:
             with_cluster(choice, work)
@@ -114,8 +115,8 @@ def command(
         raise exit_on_closed_pipe() from None
 
 
-def _stopped_archive(choice: Choice, name: str) -> Archive | None:
-    """What the cluster of the data folder has kept of the job, where that is the one chosen and it does not run."""
+def stopped_archive(choice: Choice, name: str) -> Archive | None:
+    """The job's archived logs in the data folder, if its cluster is the chosen one and does not run."""
     try:
         connection_of(choice)
     except click.ClickException:
@@ -133,15 +134,15 @@ def _stopped_archive(choice: Choice, name: str) -> Archive | None:
     jobs = jobs_of_stopped_cluster(folder, namespace, name)
     if not jobs:
         return None
-    click.echo(f"(no cluster runs in {folder.path}: these are the logs that it kept)", err=True)
+    click.echo(f"(no cluster runs in {folder.path}: these are the logs it has kept)", err=True)
     return Archive(folder.path, namespace, name, jobs)
 
 
 _DURATION = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
 
 
-def _since(text: str | None) -> tuple[int | None, str | None]:
-    """Seconds, or a time as the API takes it."""
+def parse_since(text: str | None) -> tuple[int | None, str | None]:
+    """A duration in seconds, or a time in the format of the API."""
     from shoal.kube.times import parse
 
     if text is None:
@@ -153,8 +154,8 @@ def _since(text: str | None) -> tuple[int | None, str | None]:
     try:
         parse(text)
     except ValueError:
-        example = "write a duration such as 30s, 5m or 1h30m, or a time such as 2026-11-18T21:00:00Z"
-        raise click.BadParameter(f"--since: {text!r} is neither; {example}") from None
+        examples = "such as 30s, 5m or 1h30m, nor a time such as 2026-11-18T21:00:00Z"
+        raise click.BadParameter(f"--since: {text!r} is neither a duration {examples}") from None
     return None, text
 
 
@@ -169,8 +170,9 @@ class LogSelection:
     is_previous: bool
     is_all: bool
 
-    def matches(self, task: str) -> bool:
-        return not self.tasks or task in self.tasks or task.rpartition("-")[0] in self.tasks
+    def matches(self, task: str, head: str = "") -> bool:
+        """Whether the task is selected by its name, its role or the name that its lines begin with."""
+        return not self.tasks or any(name in self.tasks for name in (task, task.rpartition("-")[0], head))
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,28 +202,26 @@ def _roles(job: FoundJob) -> list[str]:
     return list(dict.fromkeys([*named, *(role.name for role in job.state.roles)]))
 
 
-def _check_tasks(job: FoundJob, tasks: tuple[str, ...], *, is_followed: bool) -> None:
-    """Raise for a task that cannot be meant; of a job that is followed, it may be still to come."""
-    roles = _roles(job)
-    for word in tasks:
-        if word not in roles and word.rpartition("-")[0] not in roles:
-            example = f"{roles[0]} or {roles[0]}-0" if roles else "none: it has no roles"
-            raise click.ClickException(f"{job} has no task {word!r}. Its roles: {', '.join(roles)}; say {example}.")
-        there = _tasks(job)
-        if word not in roles and word not in there and not is_followed:
-            raise click.ClickException(f"{job} has no task {word!r}. Its tasks: {', '.join(there) or 'none yet'}.")
-
-
-def _tasks(job: FoundJob) -> list[str]:
-    """The tasks that exist, and those that the manifest requests."""
+def check_tasks(job: FoundJob, tasks: tuple[str, ...], heads: Sequence[str], *, is_followed: bool) -> None:
+    """Raise for a task that is in neither the manifest, the job state nor `heads`, the names of pods and archived
+    logs; a task of a job that is followed may be created later."""
     from shoal.cli.job_table import tasks_of
 
-    manifest_roles = job.job.roles if job.job is not None else ()
-    named = [f"{role.name}-{index}" for role in manifest_roles for index in range(role.size or 0)]
-    return list(dict.fromkeys([*named, *(view.name for view in tasks_of(job.state))]))
+    roles, manifest_roles = _roles(job), job.job.roles if job.job is not None else ()
+    numbered = [f"{role.name}-{index}" for role in manifest_roles for index in range(role.size or 0)]
+    numbered = list(dict.fromkeys([*numbered, *(view.name for view in tasks_of(job.state))]))
+    known = list(heads) if job.names is not None else numbered  # some pods have names in place of numbers
+    accepted = {*roles, *numbered, *heads, *(head.rpartition("-")[0] for head in heads)}
+    for word in tasks:
+        if word in accepted:
+            continue
+        if word.rpartition("-")[0] not in roles:
+            raise click.ClickException(f"{job} has no task {word!r}. Its roles: {', '.join(roles) or 'none'}.")
+        if not is_followed:
+            raise click.ClickException(f"{job} has no task {word!r}. Its tasks: {', '.join(known) or 'none yet'}.")
 
 
-async def _follow(cluster: KubernetesCluster, job: FoundJob, selection: LogSelection) -> None:
+async def follow_logs(cluster: KubernetesCluster, job: FoundJob, selection: LogSelection) -> None:
     """Follow every selected task as its output arrives, until the job has ended."""
     from shoal.cli.follow import Follower
 
@@ -237,7 +237,7 @@ async def _follow(cluster: KubernetesCluster, job: FoundJob, selection: LogSelec
         on_line=lambda _, source, line: printer.line(source.head, line),
         on_progress=lambda _, source, text: printer.progress(source.head, text),
         on_log_failure=lambda who, why: printer.log_failure(who, why),
-        follows_log=lambda ref: _is_selected(ref, tasks),
+        follows_log=lambda ref, head: selection.matches(str(ref), head),
         options=selection.options,
     )  # fmt: skip
     await follower.run()
@@ -302,8 +302,10 @@ class _WaitReporter:
 
     def change(self, found: FoundJob) -> None:
         self._board.update_job(found)
-        if why := self._board.why(found):
-            self._report(found.name, why)
+        why = self._board.why(found)
+        if why and (found.name, why) not in self._reported:
+            self._reported.add((found.name, why))
+            click.echo(f"{found.name} waits: {why}", err=True)
         self._report_tasks()
 
     def pod(self, found: FoundJob, task: str, pod: PodView) -> None:
@@ -331,25 +333,49 @@ class _WaitReporter:
                 verb = "waits" if len(names) == 1 else "wait"
                 click.echo(f"{', '.join(group_tasks(names))} {verb}: {why}", err=True)
 
-    def _report(self, who: str, why: str) -> None:
-        if (who, why) not in self._reported:
-            self._reported.add((who, why))
-            click.echo(f"{who} waits: {why}", err=True)
+
+async def pods_by_head(cluster: KubernetesCluster, job: FoundJob) -> dict[str, tuple[TaskRef, Obj]]:
+    """The job's pods with their tasks, by the name that their lines begin with."""
+    from shoal.cli.follow import head_of, task_of
+    from shoal.kube.kinds import POD
+
+    found = {}
+    for pod in (await cluster.list(POD, job.namespace)).items:
+        ref = task_of(job, pod)
+        if ref is not None:
+            found[ref, head_of(job, ref, pod)] = pod
+    return {head: (ref, found[ref, head]) for ref, head in sorted(found)}
 
 
-async def _print(
-    cluster: KubernetesCluster, job: FoundJob, archive: Archive, selection: LogSelection, *, is_followed: bool
+async def print_logs(
+    cluster: KubernetesCluster,
+    job: FoundJob,
+    pods: Mapping[str, tuple[TaskRef, Obj]],
+    archive: Archive,
+    selection: LogSelection,
+    *,
+    is_followed: bool,
 ) -> None:
-    """What is there now; with `is_followed`, what is over: the rest is followed."""
+    """Print what is there now; with `is_followed`, the attempts that have ended: the others are followed."""
     from shoal.cli.attempt_logs import archived_file, attempts_of
     from shoal.cli.follow import restarts_of
 
     container = selection.options.container
-    pods = await _pods(cluster, job, selection.tasks)
-    by_task = attempts_of(pods, archive.of(job), container, restarts_of)
-    by_task = {task: several for task, several in by_task.items() if selection.matches(task) or task in pods}
+    selected = {head: pod for head, (ref, pod) in pods.items() if selection.matches(str(ref), head)}
+    by_task = attempts_of(selected, archive.of(job), container, restarts_of)
+    by_task = {task: several for task, several in by_task.items() if selection.matches(task) or task in selected}
     if not by_task and not is_followed:
-        raise click.ClickException(_why_nothing(job, archive, selection))
+        which = f" for {', '.join(selection.tasks)}" if selection.tasks else ""
+        if not job.state.is_ended:
+            raise click.ClickException(f"{job} has no pods{which} yet. `shoal logs -f` waits for them.")
+        if archive.data is None:
+            raise click.ClickException(
+                f"{job} has no pods{which} any more, and on Kubernetes a pod's logs are deleted with it. If the "
+                "cluster has a log system, look there."
+            )
+        raise click.ClickException(
+            f"no logs of {job} are kept{which}: none of its pods ran, or they exceeded the budget under `logs:`."
+        )
 
     def find_archived(attempt: Attempt) -> Path | None:
         if attempt.pod is None:
@@ -362,15 +388,6 @@ async def _print(
     await _print_attempts(cluster, shown, selection, find_archived)
 
 
-def _why_nothing(job: FoundJob, archive: Archive, selection: LogSelection) -> str:
-    which = f" for {', '.join(selection.tasks)}" if selection.tasks else ""
-    if not job.state.is_ended:
-        return f"{job} has no pods{which} now; `shoal logs -f` waits for them."
-    if archive.data is None:
-        return f"{job} has no pods{which} now; on Kubernetes logs go with their pods. Its log system may have them."
-    return f"no logs of {job} are kept{which}: none of its pods ran, or the budget under `logs:` removed them."
-
-
 def _select_attempts(by_task: Mapping[str, Sequence[Attempt]], selection: LogSelection) -> list[Attempt]:
     if selection.is_all:
         return [attempt for several in by_task.values() for attempt in several]
@@ -378,7 +395,9 @@ def _select_attempts(by_task: Mapping[str, Sequence[Attempt]], selection: LogSel
         return [several[-1] for several in by_task.values()]
     previous = [several[-2] for several in by_task.values() if len(several) > 1]
     if not previous:
-        raise click.ClickException("no earlier attempt is kept: there was one only, or the budget removed the others.")
+        raise click.ClickException(
+            "there is no previous attempt: each task ran once, or the earlier logs exceeded the budget under `logs:`."
+        )
     return previous
 
 
@@ -402,17 +421,22 @@ async def _print_attempts(
     find_archived: Callable[[Attempt], Path | None],
 ) -> None:
     """Of a task one after the other; those of different pods at once, since each may be far away."""
+    from shoal.cli.reasons import why_waiting
+    from shoal.kube.objects import at_path
+
     names = {id(each): f"{each.task} #{each.number}" if selection.is_all else each.task for each in attempts}
     width = max(map(len, names.values()), default=0)
 
     async def one(attempt: Attempt) -> None:
         name = names[id(attempt)]
         is_last = attempt.pod is not None and not attempt.is_previous
-        # A container that prepares the others may have output; it is read with --container.
-        if is_last and not selection.options.container and _is_waiting(attempt.task, attempt.pod or {}):
+        pod = attempt.pod or {}
+        # An init container may have output already; it is read with --container.
+        if is_last and not selection.options.container and at_path(pod, "status", "phase") in (None, "Pending"):
+            click.echo(f"{attempt.task} waits: {why_waiting(pod) or 'its containers are being created'}", err=True)
             return
         head = f"{name.ljust(width)} | " if selection.prefix and len(attempts) > 1 else ""
-        await _print_one(cluster, attempt, selection, head, find_archived)
+        await print_attempt(cluster, attempt, selection, head, find_archived)
 
     if selection.is_all:
         for attempt in attempts:
@@ -423,33 +447,7 @@ async def _print_attempts(
             raise broken  # when all the others were printed
 
 
-def _is_waiting(task: str, pod: Obj) -> bool:
-    """Whether a pod has no output yet; the reason is printed."""
-    from shoal.cli.reasons import why_waiting
-
-    if (pod.get("status") or {}).get("phase", "Pending") != "Pending":
-        return False
-    click.echo(f"{task} waits: {why_waiting(pod) or 'its pod is being prepared'}", err=True)
-    return True
-
-
-async def _pods(cluster: KubernetesCluster, job: FoundJob, tasks: tuple[str, ...]) -> dict[str, Obj]:
-    from shoal.cli.follow import head_of, task_of
-    from shoal.kube.kinds import POD
-
-    found = {}
-    for pod in (await cluster.list(POD, job.namespace)).items:
-        ref = task_of(job, pod)
-        if ref is not None and _is_selected(ref, tasks):
-            found[ref, head_of(job, ref, pod)] = pod
-    return {head: found[ref, head] for ref, head in sorted(found)}
-
-
-def _is_selected(ref: TaskRef, tasks: tuple[str, ...]) -> bool:
-    return not tasks or str(ref) in tasks or ref.role in tasks
-
-
-async def _print_one(
+async def print_attempt(
     cluster: KubernetesCluster | None,
     attempt: Attempt,
     selection: LogSelection,

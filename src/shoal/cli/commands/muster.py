@@ -37,7 +37,7 @@ def command(what: str) -> None:
     del what  # both values mean the same
     try:
         config = environment.read(os.environ)
-        env = asyncio.run(_wait_for_peers(config))
+        env = asyncio.run(wait_for_peers(config))
     except (environment.LauncherEnvironmentInvalid, TooManyFailed, ConnectionConfigError) as problem:
         for line in str(problem).splitlines():
             _print(line)
@@ -48,24 +48,24 @@ def command(what: str) -> None:
     os.execvpe("sh", ["sh", "-c", config.entry], {**os.environ, **env, "PYTHONUNBUFFERED": "1"})  # noqa: S606
 
 
-async def _wait_for_peers(config: LauncherConfig) -> dict[str, str]:
+async def wait_for_peers(config: LauncherConfig) -> dict[str, str]:
     from shoal.cluster.kubeconfig import ConnectionConfigError
     from shoal.cluster.kubernetes import open_client
     from shoal.kube.errors import ApiError
     from shoal.launch.paddle_launcher.peer_watch import wait
 
-    connection = _connection()
+    connection = find_connection()
     async with open_client(connection) as cluster:
         try:
             return await wait(cluster, config, config.namespace or connection.namespace, _print)
         except ApiError as refused:
             raise ConnectionConfigError(
-                f"the pods of {config.job} cannot be seen: {refused.message}. Let the service account of this pod "
-                f"list and watch pods in its namespace"
+                f"the pods of {config.job} cannot be listed: {refused.message}. Give the service account of this pod "
+                f"the right to list and watch pods in its namespace"
             ) from None
 
 
-def _connection() -> ConnectionConfig:
+def find_connection() -> ConnectionConfig:
     from shoal.cluster.kubeconfig import ConnectionConfigError, from_kubeconfig, in_cluster
 
     found = in_cluster(os.environ)
@@ -74,7 +74,7 @@ def _connection() -> ConnectionConfig:
     written = os.environ.get("SHOAL_KUBECONFIG") or os.environ.get("KUBECONFIG")
     if not written:
         raise ConnectionConfigError(
-            "this pod has no service account, and KUBECONFIG is not set: there is no API server to ask"
+            "no API server is configured: this pod has no service account, and KUBECONFIG is not set"
         )
     return from_kubeconfig(Path(written))
 

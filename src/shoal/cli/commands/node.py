@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -39,21 +38,19 @@ def labels_of(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> 
 
 
 def taints_of(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> tuple[Obj, ...]:
-    return tuple(_taint(text) for text in given)
-
-
-def _taint(text: str) -> Obj:
     from shoal.kube import names
 
-    found = re.fullmatch(r"([^=:]+)(?:=([^:]*))?:(\w+)", text)
-    if found is None or found[3] not in EFFECTS:
-        raise click.BadParameter(
-            f"{text!r} should be NAME=VALUE:EFFECT, for example lab=true:NoSchedule; effects are {', '.join(EFFECTS)}"
-        )
-    problems = [*names.qualified_name(found[1]), *names.label_value(found[2] or "")]
-    if problems:
-        raise click.BadParameter(f"{text!r} is no taint{_because(problems)}")
-    return {"key": found[1], "effect": found[3], **({"value": found[2]} if found[2] else {})}
+    taints: list[Obj] = []
+    for text in given:
+        found = re.fullmatch(r"([^=:]+)(?:=([^:]*))?:(\w+)", text)
+        if found is None or found[3] not in EFFECTS:
+            example = f"for example lab=true:NoSchedule; effects are {', '.join(EFFECTS)}"
+            raise click.BadParameter(f"{text!r} should be NAME=VALUE:EFFECT, {example}")
+        problems = [*names.qualified_name(found[1]), *names.label_value(found[2] or "")]
+        if problems:
+            raise click.BadParameter(f"{text!r} is not a taint{_because(problems)}")
+        taints.append({"key": found[1], "effect": found[3], **({"value": found[2]} if found[2] else {})})
+    return tuple(taints)
 
 
 def namespaces_of(_: click.Context, __: click.Parameter, given: str | None) -> frozenset[str]:
@@ -131,9 +128,14 @@ def command(kubeconfig: Path | None, context: str, folder: Path, ready_fd: int |
         raise click.UsageError(f"--data is the folder of the cluster that {VARIABLE} names; a node needs its own.")
     data = DataFolder(folder)
     data.make()
-    connection = _connection(kubeconfig, context)
-    config = replace(configured(options), api=_api_address(connection), hidden=_secret_files(connection, options))
-    _run(data, connection, config, ready_fd)
+    connection = find_connection(kubeconfig, context)
+    address = urlsplit(connection.url)
+    api: tuple[str, int] | None = None  # only the proxy knows it
+    if not connection.proxy and address.hostname:
+        api = address.hostname, address.port or (443 if address.scheme == "https" else 80)
+    secret_files = [*connection.files, *([options["tls_key"]] if options["tls_key"] is not None else [])]
+    hidden = tuple(dict.fromkeys(path.resolve() for path in secret_files))
+    run_node(data, connection, replace(configured(options), api=api, hidden=hidden), ready_fd)
 
 
 def configured(options: dict[str, Any]) -> JoinConfig:
@@ -162,7 +164,7 @@ def configured(options: dict[str, Any]) -> JoinConfig:
     )
 
 
-def _connection(kubeconfig: Path | None, context: str) -> ConnectionConfig:
+def find_connection(kubeconfig: Path | None, context: str) -> ConnectionConfig:
     from shoal.cli.context import format_error
     from shoal.cluster.kubeconfig import ConnectionConfigError, default_files, from_kubeconfig
 
@@ -177,20 +179,7 @@ def _connection(kubeconfig: Path | None, context: str) -> ConnectionConfig:
         raise click.ClickException(format_error(problem)) from None
 
 
-def _secret_files(connection: ConnectionConfig, options: dict[str, Any]) -> tuple[Path, ...]:
-    files = [*connection.files, *(path for path in (options["tls_key"],) if path is not None)]
-    return tuple(dict.fromkeys(path.resolve() for path in files))
-
-
-def _api_address(connection: ConnectionConfig) -> tuple[str, int] | None:
-    """Where the API is; None where only a proxy can say."""
-    address = urlsplit(connection.url)
-    if connection.proxy or not address.hostname:
-        return None
-    return address.hostname, address.port or (443 if address.scheme == "https" else 80)
-
-
-def _run(data: DataFolder, connection: ConnectionConfig, config: JoinConfig, ready_fd: int | None) -> None:
+def run_node(data: DataFolder, connection: ConnectionConfig, config: JoinConfig, ready_fd: int | None) -> None:
     import asyncio
 
     from shoal.apiserver.server import ServerListenError
@@ -204,19 +193,35 @@ def _run(data: DataFolder, connection: ConnectionConfig, config: JoinConfig, rea
     from shoal.node.sandbox.zygote_client import ZygoteFailed
 
     def ready(joined: JoinedNode) -> None:
-        if ready_fd is None:
-            _print_joined(data, joined, connection)
-        else:
+        if ready_fd is not None:
             os.write(ready_fd, READY)
             os.close(ready_fd)
+            return
+        node, allocatable = joined.config, joined.config.allocatable
+        gpus = f", {allocatable['nvidia.com/gpu']} GPUs" if "nvidia.com/gpu" in allocatable else ""
+        click.echo(f"{click.style(f'Node {node.name} has joined', fg='green')} {connection.url}")
+        click.echo(f"  allocatable: {allocatable['cpu']} cpu, {allocatable['memory']} memory{gpus}")
+        click.echo(f"  data: {data.path}")
+        click.echo(f"  logs and commands: {node.machine.host_ip} port {node.kubelet_port}")
+        click.echo("Ctrl-C stops it and its pods; SIGTERM leaves the pods running.")
+
+    def stopping() -> None:
+        click.echo("\nStopping; each pod has its grace period to end. Ctrl-C again leaves them running ...", err=True)
 
     async def run() -> bool:
         async with open_client(connection) as cluster:
-            return await join(data, cluster, config, on_ready=ready, on_stop=_print_stopping)
+            return await join(data, cluster, config, on_ready=ready, on_stop=stopping)
 
-    with _locked_folder(data), log_to(data.log):
+    with ExitStack() as held:
         try:
+            held.enter_context(data.locked())
+            held.enter_context(log_to(data.log))
             has_stopped_pods = asyncio.run(run())
+        except FolderLocked:
+            raise click.ClickException(
+                f"a node already runs in {data.path}. Stop it with Ctrl-C in its terminal, or choose another folder "
+                "with --data DIR."
+            ) from None
         except (CannotJoin, ServerListenError, FolderInUse, ZygoteFailed) as refused:
             raise click.ClickException(str(refused)) from None
         except ApiError as refused:
@@ -224,29 +229,4 @@ def _run(data: DataFolder, connection: ConnectionConfig, config: JoinConfig, rea
         except (OutcomeUnknown, OSError) as error:
             raise click.ClickException(format_error(error)) from None
     if ready_fd is None:
-        click.echo("Stopped." if has_stopped_pods else "Left. The pods go on; the next start here finds them.")
-
-
-@contextmanager
-def _locked_folder(data: DataFolder) -> Iterator[None]:
-    try:
-        with data.locked():
-            yield
-    except FolderLocked:
-        raise click.ClickException(
-            f"a node already runs in {data.path}. Stop it with Ctrl-C in its terminal, or choose another --data DIR."
-        ) from None
-
-
-def _print_joined(data: DataFolder, joined: JoinedNode, connection: ConnectionConfig) -> None:
-    node, allocatable = joined.config, joined.config.allocatable
-    gpus = f", {allocatable['nvidia.com/gpu']} GPUs" if "nvidia.com/gpu" in allocatable else ""
-    click.echo(f"{click.style(f'Node {node.name} has joined', fg='green')} {connection.url}")
-    click.echo(f"  room: {allocatable['cpu']} cpu, {allocatable['memory']} memory{gpus}")
-    click.echo(f"  what is kept: {data.path}")
-    click.echo(f"  logs and commands: {node.machine.host_ip} port {node.kubelet_port}")
-    click.echo("Ctrl-C stops it and its pods; SIGTERM leaves the pods running.")
-
-
-def _print_stopping() -> None:
-    click.echo("\nStopping; each pod has its grace period to end. Ctrl-C again leaves them running ...", err=True)
+        click.echo("Stopped." if has_stopped_pods else "Stopped. The pods keep running; the next start adopts them.")

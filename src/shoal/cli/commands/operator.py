@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ from shoal.cli.server_options import (
 _option = option_of("SHOAL_OPERATOR_")
 
 
-# A copy of `shoal.operator.gang_scheduler_detection.WISHES`, for the same reason as below.
+# A copy of `shoal.operator.gang_scheduler_detection.CHOICES`, for the same reason as below.
 GANG_SCHEDULERS = ("auto", "shoal", "volcano", "coscheduling", "kueue", "native", "none")
 # A copy of `shoal.dialects.DEFAULT`; reading it would load the engine for a help text.
 DIALECTS_HELP = "Job languages to reconcile.  [default: framework]"
@@ -111,22 +110,18 @@ def command(config: Path | None, log_format: str, webhook: bool, **given: Any) -
     """
     from shoal.controller_runtime.health import Address
     from shoal.controller_runtime.process import log_to_stderr
-    from shoal.install.manifests import default_name
+    from shoal.install.options import default_name
+    from shoal.local.config import load
     from shoal.operator.main import OperatorOptions
 
     if webhook and given["webhook_address"] is None:
         given["webhook_address"] = Address("", 9443)
     given["leader_election"] = given.pop("leader_election")
     given["name"] = given["name"] or default_name(given["namespace"], given["job_class"])
-    options = OperatorOptions(settings=_settings(config), **given)
+    settings = load(config).settings.dialects if config is not None else {}
+    options = OperatorOptions(settings=settings, **given)
     log_to_stderr(log_format)
 
     from shoal.operator.main import run_operator
 
     run_server(run_operator(options))
-
-
-def _settings(config: Path | None) -> Mapping[str, Any]:
-    from shoal.local.config import load
-
-    return load(config).settings.dialects if config is not None else {}

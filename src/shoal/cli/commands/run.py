@@ -23,7 +23,7 @@ from shoal.local.data_dir import DataFolder
 from shoal.local.orphan_cleanup import end_throwaways, make_throwaway, marked_run
 
 if TYPE_CHECKING:
-    from shoal.cli.feasibility import FitResult, MissingObject
+    from shoal.cli.feasibility import FitResult, RequiredObject
     from shoal.cli.follow import Follower
     from shoal.cli.job_lookup import FoundJob
     from shoal.cli.progress import LineDisplay, TableDisplay
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 
 INTERRUPTED = 130
 ADD_CAPACITY_HINT = (
-    "Nodes cannot be added to the cluster of `shoal run`: let the job request less, or give the cluster more with "
-    "--capacity or --nodes."
+    "A cluster of `shoal run` gets its nodes and resources at its start: repeat the command with --nodes or "
+    "--capacity, or let the job request less."
 )
 CHANGE_FILE_HINT = (
-    "The cluster of `shoal run` ends with its jobs, so nothing can change that here: change the file, or submit it to "
-    "a cluster that stays (`shoal up`)."
+    "The cluster of `shoal run` exists only while its jobs run: change the file, or submit it to a cluster of "
+    "`shoal up`."
 )
 _FIXED = {"bind": "127.0.0.1", "port": 0, "tls_cert": None, "tls_key": None}
 
@@ -119,7 +119,7 @@ def command(
     data = make_throwaway(is_kept=keep)
     try:
         parent = None if no_out else out or Path("shoal-out")
-        code, final = _run_in_folder(data, config, manifests, namespace, shown, Output(parent))
+        code, final = run_in_folder(data, config, manifests, namespace, shown, Output(parent))
         if output is not None:
             click.echo(format_objects([job.manifest for job in final], output))
     finally:
@@ -137,7 +137,7 @@ def _treat_as_interrupts() -> None:
         signal.signal(number, handler if callable(handler) else signal.default_int_handler)
 
 
-def _run_in_folder(
+def run_in_folder(
     data: DataFolder,
     config: ClusterConfig,
     manifests: Sequence[Manifest],
@@ -153,7 +153,7 @@ def _run_in_folder(
     data.make()
     with data.locked(), marked_run(data), log_to(data.log), report_errors():
         try:
-            return asyncio.run(_run(data, config, manifests, namespace, shown, output))
+            return asyncio.run(run_jobs(data, config, manifests, namespace, shown, output))
         except (NetworkUnavailable, StoreBroken) as refused:
             raise click.ClickException(str(refused)) from None
         finally:
@@ -196,7 +196,7 @@ class Output:
             run_output.write(self.folders, data.path, self.jobs, self.descriptions)
 
 
-async def _run(
+async def run_jobs(
     data: DataFolder,
     config: ClusterConfig,
     manifests: Sequence[Manifest],
@@ -205,6 +205,7 @@ async def _run(
     output: Output,
 ) -> tuple[int, list[FoundJob]]:
     from shoal.cli.follow import Follower
+    from shoal.cli.job_table import exit_code_of
     from shoal.cli.reasons import why_idle
     from shoal.cli.submit_client import submit
     from shoal.local.cluster import start_cluster
@@ -213,7 +214,7 @@ async def _run(
     async with start_cluster(data, config) as hosted:
         gc_tuning.serve()
         if namespace != "default":
-            await _make_namespace(hosted.cluster, namespace)
+            await make_namespace(hosted.cluster, namespace)
         jobs = [found for _, found in await submit(hosted.cluster, manifests, namespace) if found is not None]
         if not jobs:
             raise click.ClickException(f"there is no job in {', '.join(dict.fromkeys(m.where for m in manifests))}.")
@@ -251,9 +252,12 @@ async def _run(
             task.cancel()
         final = list(follower.jobs.values())
         await output.collect(hosted.cluster, final)
-        _print_failures([job for job in final if not unschedulable.has(job)], shown)
+        print_failures([job for job in final if not unschedulable.has(job)], shown)
         # Servers that were there for the others have done their work when the others have ended.
-        return _code(final, interrupted=interrupts.count > 0) or (1 if unschedulable.stopping else 0), final
+        if interrupts.count:
+            return INTERRUPTED, final
+        codes = (exit_code_of(job.state) for job in final if not job.dialect.never_completes)
+        return next((code for code in codes if code), 1 if unschedulable.stopping else 0), final
 
 
 def is_over(job: FoundJob) -> bool:
@@ -263,7 +267,7 @@ def is_over(job: FoundJob) -> bool:
     return job.state.is_ended or (job.state.is_held and job.state.run.stage is Stage.OVER)
 
 
-def _print_failures(final: Sequence[FoundJob], shown: LineDisplay | TableDisplay) -> None:
+def print_failures(final: Sequence[FoundJob], shown: LineDisplay | TableDisplay) -> None:
     """Print why each failed, in one line; the cluster that could describe it in full is about to end."""
     from shoal.cli.describe_page import headline, last_message, resume_hint
     from shoal.cli.job_table import exit_code_of
@@ -274,20 +278,10 @@ def _print_failures(final: Sequence[FoundJob], shown: LineDisplay | TableDisplay
             if message := last_message(job.state):
                 shown.note(message)
             if job.state.is_held:
-                shown.note(f"`shoal run` ends here. On a cluster that stays (`shoal up`), {resume_hint(job)}.")
+                shown.note(f"`shoal run` ends here. In a cluster of `shoal up`, {resume_hint(job)}.")
 
 
-def _code(final: Sequence[FoundJob], *, interrupted: bool) -> int:
-    from shoal.cli.job_table import exit_code_of
-
-    if interrupted:
-        return INTERRUPTED
-    return next(
-        (code for code in (exit_code_of(job.state) for job in final if not job.dialect.never_completes) if code), 0
-    )
-
-
-async def _make_namespace(cluster: Cluster, name: str) -> None:
+async def make_namespace(cluster: Cluster, name: str) -> None:
     from shoal.kube.errors import ApiError
     from shoal.kube.kinds import NAMESPACE
 
@@ -332,7 +326,7 @@ class InterruptHandler:
             return
         self.count += 1
         if self.count == 1:
-            self._shown.note("Stopping; Ctrl-C again ends everything at once.")
+            self._shown.note("Stopping. Ctrl-C again ends everything at once.")
             self._stopping = asyncio.get_running_loop().create_task(self._stop())
         else:
             self.force_stop.set()
@@ -366,8 +360,8 @@ class UnschedulableJobs:
             fits.pop(which, None)
         else:
             fits[which] = fit
-            if fit.missing:
-                self._look_up(job, which, self._confirm_missing(job, which, fit))
+            if fit.required:
+                self._look_up(job, which, self._check_required_by_pod(job, which, fit))
         self.check(job)
 
     def check_required(self, job: FoundJob) -> None:
@@ -384,27 +378,27 @@ class UnschedulableJobs:
             self._lookups[place].cancel()
         self._lookups[place] = asyncio.get_running_loop().create_task(lookup)
 
-    async def _confirm_missing(self, job: FoundJob, which: str, fit: FitResult) -> None:
-        """A report may be older than the object: only what the cluster does not have now keeps the pod for ever."""
+    async def _check_required_by_pod(self, job: FoundJob, which: str, fit: FitResult) -> None:
+        """Look which objects exist now: the pod may have been created before them."""
+        missing = [each for each in fit.required if await self._is_missing(each)]
         fits = self._fits[uid_of(job.manifest)]
-        for each in fit.missing:
-            if await self._is_missing(each) and fits.get(which) is fit:
-                fits[which] = replace(fit, why=each.why, is_size=False)
-                self.check(job)
-                return
+        if fits.get(which) is fit:  # else the pod has changed since
+            looked_up = replace(fit, required=())
+            fits[which] = replace(looked_up, why=missing[0].why_missing, is_size=False) if missing else looked_up
+            self.check(job)
 
     async def _stop_without_required(self, job: FoundJob) -> None:
-        from shoal.cli.feasibility import MissingObject
+        from shoal.cli.feasibility import RequiredObject
         from shoal.dialects.capabilities import OwnedObjects
 
         owned = job.dialect.capability(OwnedObjects)
         for each in owned.required_objects(job.manifest) if owned is not None else ():
-            required = MissingObject(each.kind, Key(job.namespace, each.name))
+            required = RequiredObject(each.kind, Key(job.namespace, each.name))
             if not job.state.is_ended and await self._is_missing(required):
-                self.stop(job, required.why, "")
+                self.stop(job, required.why_missing, "")
                 return
 
-    async def _is_missing(self, each: MissingObject) -> bool:
+    async def _is_missing(self, each: RequiredObject) -> bool:
         from shoal.kube.errors import ApiError
 
         try:
@@ -418,7 +412,10 @@ class UnschedulableJobs:
         if self.has(job):
             return
         what = str(job) if job.state.stamps.ran is None else f"What is left of {job}"
-        self._shown.note(f"{what} can never start here, and is stopped: {why.rstrip('.')}. {hint}".rstrip())
+        if uid_of(job.manifest) in self._reported:  # with the reason
+            self._shown.note(f"{what} is stopped: no other task of it can start any more.")
+        else:
+            self._shown.note(f"{what} can never start here and is stopped: {why.rstrip('.')}. {hint}".rstrip())
         self.stopping[uid_of(job.manifest)] = asyncio.get_running_loop().create_task(
             _stop_job(self._cluster, job, self._shown, "Ctrl-C stops everything.")
         )

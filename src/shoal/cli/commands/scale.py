@@ -30,24 +30,21 @@ def command(choice: Choice, name: str, sizes: tuple[str, ...]) -> None:
     from shoal.cli.job_actions import scale
     from shoal.cli.job_lookup import find_job
 
-    wanted = dict(_size(pair) for pair in sizes)
+    wanted: dict[str, int] = {}
+    for pair in sizes:
+        role, separator, number = pair.partition("=")
+        if not separator or not role or not number.isascii() or not number.isdigit():
+            raise click.UsageError(f"{pair!r} should be ROLE=NUMBER, for example worker=2.")
+        wanted[role] = int(number)
 
     async def work(cluster: KubernetesCluster, namespace: str) -> str:
         job = await find_job(cluster, name, namespace)
         if job.state.is_ended:
             raise click.ClickException(
-                f"{job} has ended: another size would change nothing. "
-                f"To run it again, `shoal delete {job.name}` and submit it again."
+                f"{job} has ended and cannot be scaled. To run it again, `shoal delete {job.name}` and submit it again."
             )
         is_new = await scale(cluster, job, wanted)
         sizes = ", ".join(f"{number} x {role}" for role, number in wanted.items())
-        return f"{job} now asks for {sizes}." if is_new else f"{job} asks for {sizes} already: nothing was changed."
+        return f"{job} scaled to {sizes}." if is_new else f"{job} already has {sizes}: nothing was changed."
 
     click.echo(with_cluster(choice, work, is_change=True))
-
-
-def _size(pair: str) -> tuple[str, int]:
-    role, separator, number = pair.partition("=")
-    if not separator or not role or not number.isascii() or not number.isdigit():
-        raise click.UsageError(f"{pair!r} should be ROLE=NUMBER, for example worker=2.")
-    return role, int(number)

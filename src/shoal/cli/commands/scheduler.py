@@ -85,7 +85,7 @@ def command(log_format: str, config: Path | None, **given: Any) -> None:
     from shoal.scheduler.manager import SchedulerOptions
 
     chosen = {name: given.pop(name) for name in CHOSEN}
-    settings = _settings(config, {**chosen, "tiers": _split_list(chosen["tiers"])})
+    settings = planner_settings(config, {**chosen, "tiers": _split_list(chosen["tiers"])})
     schedulers = _split_list(given.pop("schedulers"))
     if not schedulers:
         raise click.UsageError("--scheduler-name needs a name: pods ask for their scheduler by it.")
@@ -97,7 +97,7 @@ def command(log_format: str, config: Path | None, **given: Any) -> None:
     run_server(run_scheduler(options, charge))
 
 
-def _settings(config: Path | None, chosen: dict[str, Any]) -> PlannerSettings:
+def planner_settings(config: Path | None, chosen: dict[str, Any]) -> PlannerSettings:
     """The settings of the file, overridden by the command line and the environment."""
     from shoal.local.config import load
     from shoal.scheduler.planner.gang_types import PlannerSettings

@@ -46,14 +46,15 @@ def command(folder: Path, output: str) -> None:
         "nodes": {node["metadata"]["name"]: node["status"].get("allocatable") or {} for node in nodes},
         "pods": dict(sorted(Counter(_phase(pod) for pod in pods).items())),
     }
-    _print(output, summary, _text(summary, _by_node(pods)))
+    placed = [pod["spec"].get("nodeName") for pod in pods if _phase(pod) in ("Pending", "Running")]
+    _print(output, summary, text_of(summary, Counter(node for node in placed if node)))
 
 
 def _print(output: str, summary: dict[str, Any], text: str) -> None:
     click.echo(json.dumps(summary, indent=2) if output == "json" else text)
 
 
-def _text(summary: dict[str, Any], by_node: Counter[str]) -> str:
+def text_of(summary: dict[str, Any], by_node: Counter[str]) -> str:
     from shoal.cli.node_format import format_allocatable
 
     lines = [f"Cluster in {summary['data']} is up at {summary['url']} (pid {summary['pid']})"]
@@ -64,11 +65,6 @@ def _text(summary: dict[str, Any], by_node: Counter[str]) -> str:
     phases = ", ".join(f"{count} {phase}" for phase, count in summary["pods"].items()) or "none"
     lines += [f"  pods: {phases}", f"  export KUBECONFIG={summary['kubeconfig']}"]
     return "\n".join(lines)
-
-
-def _by_node(pods: list[dict[str, Any]]) -> Counter[str]:
-    placed = (pod["spec"].get("nodeName") for pod in pods if _phase(pod) in ("Pending", "Running"))
-    return Counter(node for node in placed if node)
 
 
 def _phase(pod: dict[str, Any]) -> str:

@@ -11,7 +11,6 @@ from shoal.cli.job_lookup import complete_jobs
 
 if TYPE_CHECKING:
     from shoal.cluster.kubernetes import KubernetesCluster
-    from shoal.kube.objects import Obj
 
 COLUMNS = ("JOB", "TASK", "CPU", "MEMORY", "NODE")
 
@@ -27,22 +26,39 @@ def command(choice: Choice, name: str | None) -> None:
     """
     from shoal.cli.job_table import format_table
 
-    rows = with_cluster(choice, lambda cluster, namespace: _rows(cluster, namespace, name))
+    rows = with_cluster(choice, lambda cluster, namespace: usage_rows(cluster, namespace, name))
     if not rows:
-        click.echo("No task runs that is measured yet.", err=True)
+        click.echo("No metrics available: no task is running, or none has been measured yet.", err=True)
         return
     shown = [[job, task, f"{cpu}m", f"{memory >> 20}Mi", node] for cpu, memory, job, task, node in rows]
     click.echo(format_table(shown, COLUMNS))
 
 
-async def _rows(cluster: KubernetesCluster, namespace: str, name: str | None) -> list[tuple[int, int, str, str, str]]:
+async def usage_rows(
+    cluster: KubernetesCluster, namespace: str, name: str | None
+) -> list[tuple[int, int, str, str, str]]:
     from shoal.cli.follow import head_of, task_of
     from shoal.cli.job_lookup import find_job, list_jobs
-    from shoal.kube.kinds import POD
+    from shoal.kube.errors import ApiError
+    from shoal.kube.kinds import POD, Kind
     from shoal.kube.objects import name_of
+    from shoal.kube.quantity import Quantity
 
     jobs = [await find_job(cluster, name, namespace)] if name is not None else await list_jobs(cluster, namespace)
-    used = {name_of(each): _sum(each) for each in await _metrics(cluster, namespace)}
+    try:
+        metrics = (await cluster.list(Kind("metrics.k8s.io", "v1beta1", "PodMetrics", "pods", True), namespace)).items
+    except ApiError as refused:
+        if refused.code not in (404, 503):
+            raise
+        raise click.ClickException(
+            "the Metrics API is not available: this cluster does not serve metrics.k8s.io. On Kubernetes install "
+            "metrics-server."
+        ) from None
+    used: dict[str, tuple[int, int]] = {}  # thousandths of a core, and bytes, of all containers
+    for each in metrics:
+        usage = [container["usage"] for container in each["containers"]]
+        cpu = sum(Quantity.parse(str(one["cpu"])).milli() for one in usage)
+        used[name_of(each)] = cpu, sum(Quantity.parse(str(one["memory"])).value() for one in usage)
     rows = []
     for pod in (await cluster.list(POD, namespace)).items:
         for job in jobs:
@@ -51,26 +67,3 @@ async def _rows(cluster: KubernetesCluster, namespace: str, name: str | None) ->
                 node = str(pod["spec"].get("nodeName") or "")
                 rows.append((*used[name_of(pod)], job.name, head_of(job, ref, pod), node))
     return sorted(rows, key=lambda row: (-row[0], -row[1], *row[2:]))
-
-
-async def _metrics(cluster: KubernetesCluster, namespace: str) -> list[Obj]:
-    from shoal.kube.errors import ApiError
-    from shoal.kube.kinds import Kind
-
-    try:
-        return (await cluster.list(Kind("metrics.k8s.io", "v1beta1", "PodMetrics", "pods", True), namespace)).items
-    except ApiError as refused:
-        if refused.code not in (404, 503):
-            raise
-        raise click.ClickException(
-            "this cluster measures nothing: it does not serve metrics.k8s.io. On Kubernetes install metrics-server."
-        ) from None
-
-
-def _sum(metrics: Obj) -> tuple[int, int]:
-    """Thousandths of a core, and bytes, of all containers."""
-    from shoal.kube.quantity import Quantity
-
-    used = [container["usage"] for container in metrics["containers"]]
-    cpu = sum(Quantity.parse(str(each["cpu"])).milli() for each in used)
-    return cpu, sum(Quantity.parse(str(each["memory"])).value() for each in used)

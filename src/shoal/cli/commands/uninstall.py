@@ -33,7 +33,7 @@ def command(
     Pods of running jobs continue; no operator manages them until one is installed again.
     """
     from shoal.install.apply import uninstall
-    from shoal.install.manifests import InstallOptions
+    from shoal.install.options import InstallOptions
 
     options = InstallOptions(name=name or "shoal", namespace=namespace, dialects=dialects)
     run_with_cluster(

@@ -82,12 +82,12 @@ def command(folder: Path, detach: bool, ready_fd: int | None, **options: Any) ->
     data.make()
     end_throwaways()
     if ready_fd is None and (running := data.running()) is not None:
-        _print_running(data, running)
+        print_running(data, running)
         return
     with gc_tuning.starting():
         config = configured(options)
     if detach:
-        _run_detached(data, config, began)
+        run_detached(data, config, began)
     else:
         _run_foreground(data, config, ready_fd, began)
 
@@ -106,7 +106,7 @@ def configured(options: dict[str, Any], *, job_file: Path | None = None) -> Clus
     network = options["network"] or settings.network
     certificate = certificate_of(options["tls_cert"], options["tls_key"])
     if certificate is not None:
-        _check_names(certificate, options["bind"])
+        check_names(certificate, options["bind"])
     try:
         open_to_others = not is_loopback(options["bind"])
     except ServerListenError as refused:
@@ -147,7 +147,7 @@ def certificate_of(certificate: Path | None, key: Path | None) -> Certificate | 
     return given
 
 
-def _check_names(certificate: Certificate, host: str) -> None:
+def check_names(certificate: Certificate, host: str) -> None:
     """A certificate no client would take is refused; one that the kubeconfig's readers will not is warned of."""
     from shoal.apiserver.server import ServerListenError
 
@@ -157,8 +157,8 @@ def _check_names(certificate: Certificate, host: str) -> None:
         raise click.UsageError(str(refused)) from None
     if not is_for_us:
         click.echo(
-            f"Warning: the certificate {certificate.certificate} is for {', '.join(certificate.names())} and not for "
-            f"{host}, which the kubeconfig will name: clients refuse it until `server` in theirs is one of those.",
+            f"Warning: the certificate {certificate.certificate} is for {', '.join(certificate.names())}, but the "
+            f"kubeconfig names {host}: clients reject it until `server` in their kubeconfig is one of those names.",
             err=True,
         )
 
@@ -167,6 +167,7 @@ def _run_foreground(data: DataFolder, config: ClusterConfig, ready_fd: int | Non
     import asyncio
 
     from shoal.apiserver.server import ServerListenError
+    from shoal.cli.node_format import format_allocatable
     from shoal.cluster.store.sqlite import StoreBroken, StoreInUse
     from shoal.local.cluster import FolderRemoved, NodesInUse, StartInterrupted, host
     from shoal.local.log_setup import log_to
@@ -179,11 +180,16 @@ def _run_foreground(data: DataFolder, config: ClusterConfig, ready_fd: int | Non
     def ready(hosted: RunningCluster) -> None:
         up.append(hosted)
         gc_tuning.serve()
-        if ready_fd is None:
-            _print_started(data, hosted, time.monotonic() - began)
-        else:
+        if ready_fd is not None:
             os.write(ready_fd, READY)
             os.close(ready_fd)
+            return
+        click.echo(f"{click.style('Cluster is up', fg='green')} at {hosted.url} after {time.monotonic() - began:.1f} s")
+        for node in hosted.nodes:
+            click.echo(f"  node {node.name}: {format_allocatable(node.allocatable)}")
+        click.echo(f"  pods: {hosted.network} network; data: {data.path}")
+        click.echo(f"  export KUBECONFIG={shlex.quote(str(data.kubeconfig))}")
+        click.echo(f"Stop it with Ctrl-C or `{data.command('down')}`.")
 
     def stopping() -> None:
         stopped.extend(up[0].pods())
@@ -200,13 +206,13 @@ def _run_foreground(data: DataFolder, config: ClusterConfig, ready_fd: int | Non
         except refusals as refused:
             raise click.ClickException(str(refused)) from None
     if ready_fd is None:
-        still_running = f"Its pods still run. `{data.command('up')}` starts it again where it was."
+        still_running = f"Its pods still run; `{data.command('up')}` adopts them."
         click.echo(f"Stopped. {describe_remaining_pods(data, stopped) if has_stopped_pods else still_running}")
 
 
-def _print_running(data: DataFolder, running: ClusterInfo) -> None:
+def print_running(data: DataFolder, running: ClusterInfo) -> None:
     """The cluster is up already, so `shoal up` only prints it. Options that would change it are not applied."""
-    click.echo(f"The cluster in {data.path} is up already at {running.url} (pid {running.pid})")
+    click.echo(f"The cluster in {data.path} is already running at {running.url} (pid {running.pid})")
     click.echo(f"  export KUBECONFIG={shlex.quote(str(data.kubeconfig))}")
     click.echo(f"Stop it with `{data.command('down')}`.")
     context = click.get_current_context()
@@ -218,23 +224,12 @@ def _print_running(data: DataFolder, running: ClusterInfo) -> None:
     ]
     if given:
         click.echo(
-            f"Warning: {', '.join(given)} has no effect on a cluster that runs. Stop it first, and start it with that.",
+            f"Warning: {', '.join(given)} has no effect on a running cluster. Stop it, then start it with that.",
             err=True,
         )
 
 
-def _print_started(data: DataFolder, hosted: RunningCluster, seconds: float) -> None:
-    from shoal.cli.node_format import format_allocatable
-
-    click.echo(f"{click.style('Cluster is up', fg='green')} at {hosted.url} after {seconds:.1f} s")
-    for node in hosted.nodes:
-        click.echo(f"  node {node.name}: {format_allocatable(node.allocatable)}")
-    click.echo(f"  pods: {hosted.network} network; what is kept: {data.path}")
-    click.echo(f"  export KUBECONFIG={shlex.quote(str(data.kubeconfig))}")
-    click.echo(f"Stop it with Ctrl-C or `{data.command('down')}`.")
-
-
-def _run_detached(data: DataFolder, config: ClusterConfig, began: float) -> None:
+def run_detached(data: DataFolder, config: ClusterConfig, began: float) -> None:
     """Go on in a process of its own, and wait here for its word or its end."""
     click.echo(f"Starting a cluster in {data.path} ...", err=True)
     with data.locked():
@@ -243,7 +238,7 @@ def _run_detached(data: DataFolder, config: ClusterConfig, began: float) -> None
     cluster = os.fork()
     if cluster == 0:
         try:
-            _daemonize(data.log, keep=writing)
+            daemonize(data.log, keep=writing)
             _run_foreground(data, config, writing, began)
         except (click.ClickException, OSError) as failed:
             why = failed.format_message() if isinstance(failed, click.ClickException) else str(failed)
@@ -265,7 +260,7 @@ def _run_detached(data: DataFolder, config: ClusterConfig, began: float) -> None
     click.echo(f"Stop it with `{data.command('down')}`.")
 
 
-def _daemonize(log: Path, *, keep: int) -> None:
+def daemonize(log: Path, *, keep: int) -> None:
     """A session of its own, output to the log, and nothing held open that a caller may wait to see closed."""
     os.setsid()
     log_fd = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import click
@@ -63,10 +62,20 @@ def command(choice: Choice, name: str, goal: str, timeout: float | None) -> None
 async def wait_for_goal(cluster: Cluster, job: FoundJob, goal: str) -> FoundJob | None:
     """The job at its goal, or where it cannot come to it by itself; None for one that is gone."""
     from shoal.cli.job_actions import is_resuming
+    from shoal.cli.job_table import job_status
     from shoal.cli.wait_for import until
 
+    def is_reached(found: FoundJob | None) -> bool:
+        if found is None:
+            return True
+        if goal == "deleted":
+            return False
+        if goal == "running" and job_status(found.state) == "running":
+            return True
+        return found.state.is_ended or (goal == "completed" and is_aborted(found))
+
     while True:
-        found = await until(cluster, job, _reaches(goal))
+        found = await until(cluster, job, is_reached)
         if found is None or not is_aborted(found) or not await is_resuming(cluster, found):
             return found
         await until(cluster, job, lambda seen: seen is None or not is_aborted(seen))
@@ -95,18 +104,3 @@ def describe_result(found: FoundJob) -> str:
     why = f": {why_ended(state, outcome)}" if has_reason and outcome is not None else ""
     hint = f" {resume_hint(found)}." if status == "held" else ""
     return f"{found} {verb} {status}{why}.{hint}"
-
-
-def _reaches(goal: str) -> Callable[[FoundJob | None], bool]:
-    from shoal.cli.job_table import job_status
-
-    def condition(found: FoundJob | None) -> bool:
-        if found is None:
-            return True
-        if goal == "deleted":
-            return False
-        if goal == "running" and job_status(found.state) == "running":
-            return True
-        return found.state.is_ended or (goal == "completed" and is_aborted(found))
-
-    return condition

@@ -61,6 +61,8 @@ class _ExecutionType(Suspension):
 
 
 class _FrameworkWarnings(Warnings):
+    covers_idle_jobs = True
+
     def warn(self, new: Obj, old: Obj | None) -> list[str]:
         return actions.warn(new, old)
 

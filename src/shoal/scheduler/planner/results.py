@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from shoal.kube.conditions import TOO_LARGE
+from shoal.kube.conditions import CLAIM_MISSING, TOO_LARGE
 from shoal.kube.messages import Message
 from shoal.kube.objects import Key
 from shoal.scheduler.planner.cache import ClusterView
@@ -98,8 +98,17 @@ def _lone_pod_waits(cycle: CycleState, gang: Gang, explainer: Diagnoser) -> list
     if still is None or gang.key in cycle.bound:
         return []
     message, too_large = explainer.diagnose(gang, still)
-    reason = "Unschedulable" if BLOCKED[still.obstacle] == "capacity" else "Queued"
+    reason = _pod_reason(BLOCKED[still.obstacle], message)
     return [Wait(pod.key, pod.uid, message, reason, too_large) for pod in gang.waiting.values()]
+
+
+def _pod_reason(blocked: Blocked, message: Message) -> str:
+    cause = message.parameters.get("cause")
+    if cause is not None and cause.code == "All":
+        cause = cause.parameters["parts"][0]
+    if cause is not None and cause.code == "Claim.Missing":
+        return CLAIM_MISSING
+    return "Unschedulable" if blocked == "capacity" else "Queued"
 
 
 def _group_result(cycle: CycleState, gang: Gang, explainer: Diagnoser) -> GroupResult:
@@ -208,7 +217,7 @@ def pod_waits(plan: Plan, view: ClusterView) -> tuple[Wait, ...]:
     found: list[Wait] = []
     for verdict in plan.groups:
         if verdict.blocked:
-            reason = "Unschedulable" if verdict.blocked == "capacity" else "Queued"
+            reason = _pod_reason(verdict.blocked, verdict.message)
             reported, waiting = verdict.message, view.groups[verdict.group].waiting.values()
             large = verdict.too_large
             found += [Wait(pod.key, pod.uid, reported, reason, large) for pod in waiting if pod.key not in binds]
