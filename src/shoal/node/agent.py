@@ -14,6 +14,7 @@ from shoal.cluster.client import Cluster, ExecRequest, LogOptions, NodeUsage, St
 from shoal.cluster.event_recorder import EventRecorder
 from shoal.cluster.informer import Change, Informer, strip_managed_fields
 from shoal.kube.kinds import POD
+from shoal.kube.messages import Message
 from shoal.kube.objects import Key, Obj, key_of, uid_of
 from shoal.logs import Logger
 from shoal.node import gpus, recovery, volumes
@@ -31,8 +32,6 @@ from shoal.node.service_names import peer
 from shoal.node.shared_state import OWN_LABEL, RecoveredSandboxes, SharedState
 
 log = Logger(__name__)
-
-SHIM_DIED_WHILE_AWAY = "the container's keeper died while the node agent was away; how the container ended is unknown"
 
 
 class Agent:
@@ -177,7 +176,7 @@ class Agent:
         elif record.sandboxed_at:
             if lost is not None:
                 recovery.recover_from_sandbox(record, lost.processes)
-            recovery.mark_running_lost(record, now, SHIM_DIED_WHILE_AWAY)
+            recovery.mark_running_lost(record, now, Message("Lost.AgentAway"))
             recovery.reset_for_new_sandbox(pod, record)
         return record
 
@@ -231,7 +230,7 @@ class Agent:
         assigned = {index for worker in active for given in worker.record.gpus.values() for index in given}
         devices = gpus.assign(pod, set(self.config.devices or ()) - assigned)
         if devices is None:
-            message = f"Pod was rejected: the node's free devices do not suffice for its {gpus.RESOURCE}"
+            message = Message("Rejected.Devices", {"resource": gpus.RESOURCE})
             record.outcome = PodOutcome("Failed", "UnexpectedAdmissionError", message)
             return record
         record.gpus = devices
@@ -243,7 +242,7 @@ class Agent:
         try:
             self._last_ip = next_address(self._pod_network, used, self._last_ip)
         except NoAddressLeft as none_left:
-            record.outcome = PodOutcome("Failed", "OutOfaddresses", f"Pod was rejected: {none_left}")
+            record.outcome = PodOutcome("Failed", "OutOfaddresses", none_left.message)
             return ""
         return self._last_ip
 

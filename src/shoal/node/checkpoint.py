@@ -22,6 +22,7 @@ from pathlib import Path
 import msgspec
 
 from shoal.kube.job_annotations import JOB, JOB_UID, TASK
+from shoal.kube.messages import Message
 from shoal.kube.objects import Key, Obj, annotations_of, key_of, uid_of
 from shoal.logs import Logger
 from shoal.node.sandbox.shim_client import remove_folder
@@ -34,13 +35,15 @@ MAX_BYTES = 256 << 10  # after which older versions of a record are thrown away
 
 
 class Ended(msgspec.Struct, frozen=True):
-    """How a run of a container ended. `exit_code` is what a shell would report: 128 + n for signal n."""
+    """How a run of a container ended. `exit_code` is what a shell would report: 128 + n for signal n.
+
+    A message of the node holds plain values alone: messages within messages are not decoded again."""
 
     at: float
     exit_code: int
     signal: int | None = None
     reason: str = ""  # '' means: Completed or Error, by the code
-    message: str = ""
+    message: Message | str = ""  # text: by the container or the sandbox, or in a record of an earlier version
 
 
 class Stopping(msgspec.Struct):
@@ -48,7 +51,6 @@ class Stopping(msgspec.Struct):
 
     at: float
     grace_seconds: float
-    why: str = ""
     hook: str = ""  # '', running, done: the preStop hook
     termed_at: float | None = None
     killed: bool = False
@@ -102,13 +104,13 @@ class ContainerRecord(msgspec.Struct):
             self.run.ended = ended
             self.run.ready = False
 
-    def mark_stopping(self, now: float, grace_seconds: float, why: str) -> None:
-        """A second order may shorten the grace of the first, never lengthen it."""
+    def mark_stopping(self, now: float, grace_seconds: float) -> None:
+        """A second request may shorten the grace of the first, never lengthen it."""
         if self.run is None or self.run.is_over:
             return
         known = self.run.stopping
         if known is None:
-            self.run.stopping = Stopping(at=now, grace_seconds=grace_seconds, why=why)
+            self.run.stopping = Stopping(at=now, grace_seconds=grace_seconds)
         elif now + grace_seconds < known.at + known.grace_seconds:
             known.grace_seconds = max(now + grace_seconds - known.at, 0.0)
 
@@ -123,7 +125,7 @@ class PodOutcome(msgspec.Struct, frozen=True):
 
     phase: str
     reason: str
-    message: str
+    message: Message | str  # text: by another component, or in a record of an earlier version
 
 
 class JobReference(msgspec.Struct, frozen=True):

@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from shoal.kube.messages import Message
 from shoal.kube.objects import Obj
 from shoal.log_signals import visible
 from shoal.logs import Logger
@@ -51,7 +52,7 @@ class ContainerManager:
         wake: Callable[[], None],
     ) -> None:
         self.sandbox: Sandbox | None = None
-        self.unhealthy: dict[str, str] = {}
+        self.unhealthy: dict[str, Message] = {}
         self._pod = pod
         self._record = record
         self._folder = folder
@@ -96,17 +97,18 @@ class ContainerManager:
         try:
             outcome = await self.sandbox.start(spec)
         except ShimLost:
-            self.mark_sandbox_lost("the keeper of the pod's processes died while this container was being started")
+            self.mark_sandbox_lost(Message("Lost.Starting"))
             return
         if isinstance(outcome, Exited):
             known.mark_ended(recovery.ended_by(outcome, never_ran=True))
-            self._events.emit(self._pod(), "Failed", f"Error: {outcome.message}", container=name, warning=True)
+            message = Message("Failed", {"cause": outcome.message})
+            self._events.emit(self._pod(), message, container=name, warning=True)
             self._save_if_possible()
             return
         known.mark_started(outcome.at)
         self.unhealthy.pop(name, None)
         self._save_if_possible()
-        self._events.emit(self._pod(), "Started", f"Started container {name}", container=name)
+        self._events.emit(self._pod(), Message("Started", {"container": name}), container=name)
         assert known.run is not None
         self._attach(name, known.run)
         self._start_post_start(name, known.run)
@@ -135,12 +137,12 @@ class ContainerManager:
         except ProcessLookupError:
             return  # it ended by itself; the word of that is on its way
         except ShimLost:
-            self.mark_sandbox_lost("the keeper of the pod's processes died")
+            self.mark_sandbox_lost(Message("Lost.Signalled"))
 
-    def mark_sandbox_lost(self, why: str) -> None:
+    def mark_sandbox_lost(self, why: Message) -> None:
         """The shim is gone and its processes with it."""
         lost = recovery.mark_running_lost(self._record, self._config.clock(), why)
-        log.warning("keeper lost", pod=str(self._record.key), containers=lost)
+        log.warning("shim lost", pod=str(self._record.key), containers=lost)
         self.sandbox = None
         for name in list(self._probers):
             self.stop_probing(name)
@@ -212,9 +214,7 @@ class ContainerManager:
             exited = await self.sandbox.wait(process_id(name, run.attempt))
         except ShimLost:
             if not run.is_over:
-                self.mark_sandbox_lost(
-                    "the keeper of the pod's processes died, and with it this container; how it ended is unknown"
-                )
+                self.mark_sandbox_lost(Message("Lost.Running"))
             return
         known = self._record.container(name)
         if known.run is not run:
@@ -226,7 +226,7 @@ class ContainerManager:
 
     async def _run_handler(self, container: Obj, run: ContainerRun, handler: Obj, timeout: float) -> ProbeResult:
         if self.sandbox is None:
-            return ProbeResult(False, "the container is gone")
+            return ProbeResult(False, Message("Handler.ContainerGone"))
         return await probe_handlers.run_handler(
             self.sandbox,
             process_id(container["name"], run.attempt),
@@ -243,12 +243,13 @@ class ContainerManager:
         elif update.kind is ProbeKind.STARTUP and update.ok:
             run.passed_startup = True
         elif not update.ok:
-            self.unhealthy[name] = f"Container {name} failed {update.kind.label.lower()} probe, will be restarted"
+            probe = update.kind.label.lower()
+            self.unhealthy[name] = Message("Killing.Probe", {"container": name, "probe": probe})
         self._save_and_wake()
 
-    def _on_probe_failure(self, name: str, kind: ProbeKind, text: str) -> None:
-        message = f"{kind.label} probe failed: {text}"
-        self._events.emit(self._pod(), "Unhealthy", message, container=name, warning=True)
+    def _on_probe_failure(self, name: str, kind: ProbeKind, output: Message | str) -> None:
+        message = Message("Unhealthy", {"probe": kind.label, "output": output})
+        self._events.emit(self._pod(), message, container=name, warning=True)
 
     def _start_post_start(self, name: str, run: ContainerRun) -> None:
         container = pod_lifecycle.find_container(self._pod(), name) or {}
@@ -262,9 +263,9 @@ class ContainerManager:
         result = await self._run_handler(container, run, hook, HOOK_SECONDS)
         run.hook = "done" if result.ok else "failed"
         if not result.ok and not run.is_over:
-            name, message = container["name"], f"PostStartHook failed: {result.text}"
-            self._events.emit(self._pod(), "FailedPostStartHook", message, container=name, warning=True)
-            self.unhealthy[name] = f"Container {name} failed its postStart hook"
+            name, message = container["name"], Message("FailedPostStartHook", {"output": result.output})
+            self._events.emit(self._pod(), message, container=name, warning=True)
+            self.unhealthy[name] = Message("Killing.PostStartHook", {"container": name})
         self._save_and_wake()
 
     async def _pre_stop(self, container: Obj, run: ContainerRun) -> None:
@@ -272,8 +273,8 @@ class ContainerManager:
         assert stopping is not None
         result = await self._run_handler(container, run, container["lifecycle"]["preStop"], HOOK_SECONDS)
         if not result.ok:
-            message = f"PreStopHook failed: {result.text}"
-            self._events.emit(self._pod(), "FailedPreStopHook", message, container=container["name"], warning=True)
+            message = Message("FailedPreStopHook", {"output": result.output})
+            self._events.emit(self._pod(), message, container=container["name"], warning=True)
         stopping.hook = "done"
         self._save_and_wake()
 

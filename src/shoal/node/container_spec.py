@@ -13,6 +13,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from shoal.kube.job_annotations import PROJECT
+from shoal.kube.messages import Message
 from shoal.kube.objects import Obj, annotations_of, namespace_of
 from shoal.kube.quantity import Quantity
 from shoal.node import volumes
@@ -20,6 +21,7 @@ from shoal.node.checkpoint import PodFolder, PodRecord
 from shoal.node.config import NodeConfig
 from shoal.node.environment import EnvContext, command_line, declared_variables, environment
 from shoal.node.images import Images
+from shoal.node.messages import text
 from shoal.node.pod_lifecycle import Waiting
 from shoal.node.pod_references import Lookup, ReferenceMissing
 from shoal.node.pod_user import resolve_user
@@ -35,7 +37,7 @@ class CannotStart(Exception):
     """A container cannot be started now; the pod waits until what it lacks appears."""
 
     def __init__(self, waiting: Waiting, *, is_volume: bool = False, path: Path | None = None) -> None:
-        super().__init__(waiting.message)
+        super().__init__(text(waiting.message))
         self.waiting = waiting
         self.is_volume = is_volume
         self.path = path  # of this machine, whose appearance would help
@@ -58,8 +60,8 @@ class SpecContext:
             return self
         project = self.projects.load(name)
         if project is None:
-            missing = f"annotation {PROJECT}: this cluster has not stored the project {name!r}; submit the job again"
-            raise CannotStart(Waiting("CreateContainerConfigError", missing))
+            missing = {"annotation": PROJECT, "name": name, "retry": Message("Retry.Submit")}
+            raise CannotStart(Waiting("CreateContainerConfigError", Message("Project.NotStored", missing)))
         config = self.config
         with_project = replace(
             config,
@@ -91,11 +93,12 @@ def prepare_volumes(
 ) -> dict[str, volumes.PreparedVolume]:
     try:
         return volumes.prepare(pod, folder, make_env_context(pod, record, context))
-    except (ReferenceMissing, OSError) as missing:
-        path = missing.path if isinstance(missing, ReferenceMissing) else None
-        raise CannotStart(Waiting("ContainerCreating", str(missing)), is_volume=True, path=path) from missing
+    except ReferenceMissing as missing:
+        raise CannotStart(Waiting("ContainerCreating", missing.message), is_volume=True, path=missing.path) from missing
+    except OSError as error:
+        raise CannotStart(Waiting("ContainerCreating", str(error)), is_volume=True) from error
     except ValueError as error:
-        message = f"a volume of the pod names a path that no file system takes: {error}"
+        message = Message("Volume.InvalidPath", {"error": str(error)})
         raise CannotStart(Waiting("ContainerCreating", message), is_volume=True) from error
 
 
@@ -108,17 +111,19 @@ def process_spec(
     try:
         _check_probes(container)
         return _build_spec(pod, container, record, folder, context, attempt, prepared)
-    except (ReferenceMissing, OSError) as missing:
-        raise CannotStart(Waiting("CreateContainerConfigError", str(missing))) from missing
+    except ReferenceMissing as missing:
+        raise CannotStart(Waiting("CreateContainerConfigError", missing.message)) from missing
+    except OSError as error:
+        raise CannotStart(Waiting("CreateContainerConfigError", str(error))) from error
     except ValueError as error:
-        message = f"the container names a path that no file system takes: {error}"
+        message = Message("Container.InvalidPath", {"error": str(error)})
         raise CannotStart(Waiting("CreateContainerConfigError", message)) from error
 
 
 def _check_probes(container: Obj) -> None:
     for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
         if "grpc" in (container.get(probe) or {}):
-            raise ReferenceMissing(f"{probe}: this node does not ask over gRPC; use httpGet, tcpSocket or exec instead")
+            raise ReferenceMissing(Message("Probe.GrpcNotSupported", {"probe": probe}))
 
 
 def _build_spec(
@@ -168,7 +173,7 @@ def _check_sources(mounts: tuple[Mount, ...], hidden: tuple[Path, ...], folder: 
         if source is None or not any(source.is_relative_to(place) for place in hidden):
             continue
         if ".." in source.parts or not source.is_relative_to(folder.path):
-            raise ReferenceMissing(f"{source} belongs to the node and cannot be mounted")
+            raise ReferenceMissing(Message("Mount.NodePath", {"path": str(source)}))
 
 
 def _check_python(images: Images, image: str, mounts: tuple[Mount, ...]) -> None:
@@ -234,7 +239,5 @@ def _user(pod: Obj, container: Obj, config: NodeConfig) -> tuple[int | None, int
     uid, gid = wanted.get("runAsUser"), wanted.get("runAsGroup")
     effective = os.geteuid() if uid is None else int(uid)
     if wanted.get("runAsNonRoot") and effective == 0:
-        raise ReferenceMissing(
-            "container has runAsNonRoot and would run as root: set runAsUser, or start the node as a user"
-        )
+        raise ReferenceMissing(Message("User.Root"))
     return (None if uid is None else int(uid)), (None if gid is None else int(gid))

@@ -14,12 +14,14 @@ from shoal.cluster.client import Cluster, OutcomeUnknown, PatchType
 from shoal.cluster.informer import Change, Informer
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import LEASE, NODE
+from shoal.kube.messages import Message
 from shoal.kube.objects import Key, Obj
 from shoal.kube.owners import owner_reference
 from shoal.kube.times import rfc3339
 from shoal.logs import Logger
 from shoal.node.config import NodeConfig
 from shoal.node.lease import NAMESPACE, held_message, new_lease, other_holder, renewal
+from shoal.node.messages import MessageError
 from shoal.node.node_object import node_object, node_status, stopped_condition
 from shoal.node.status_manager import find_bound_pod
 
@@ -32,7 +34,7 @@ Refused = (ApiError, OutcomeUnknown, OSError)
 FINAL = (400, 403, 422)  # the object itself is wrong or forbidden, and will be the next time
 
 
-class NodeRefused(Exception):
+class NodeRefused(MessageError):
     """The API will never accept the Node as it is set up; the message has the reason."""
 
 
@@ -112,10 +114,8 @@ class Heartbeat:
         except ApiError as refused:
             if refused.code not in FINAL:
                 raise
-            raise NodeRefused(
-                f"the API does not take node {self._config.name}: {refused.message}. "
-                "A node's resources are declared in --capacity, --label and --taint, and in `capacity:` of shoal.yaml."
-            ) from refused
+            parameters = {"node": self._config.name, "error": refused.message}
+            raise NodeRefused(Message("NodeRefused.Rejected", parameters)) from refused
 
     def _on_node_change(self, change: Change) -> None:
         if change.new is None:

@@ -13,11 +13,13 @@ import psutil
 from shoal.cluster.client import ExecRequest, LogOptions, NodeUsage, Streams, Usage
 from shoal.kube.errors import ApiError, bad_request, not_found, unavailable
 from shoal.kube.kinds import POD
+from shoal.kube.messages import Message
 from shoal.kube.objects import Obj, name_of, uid_of
 from shoal.node import pod_lifecycle
 from shoal.node.checkpoint import ContainerRun
 from shoal.node.config import NodeConfig
 from shoal.node.log_reader import read_log
+from shoal.node.messages import text
 from shoal.node.pod_lifecycle import all_containers
 from shoal.node.pod_worker import PodWorker
 from shoal.node.recovery import process_id
@@ -124,33 +126,32 @@ def _container_name(pod: Obj, requested: str) -> str:
     if requested in names:
         return requested
     if requested:
-        raise bad_request(f"container {requested} is not valid for pod {name_of(pod)}")
+        raise bad_request(text(Message("Request.UnknownContainer", {"container": requested, "pod": name_of(pod)})))
     mains = [c["name"] for c in pod["spec"]["containers"]]
     if len(mains) > 1:
-        listed = " ".join(names)
-        raise bad_request(f"a container name must be specified for pod {name_of(pod)}, choose one of: [{listed}]")
+        raise bad_request(text(Message("Request.NoContainer", {"pod": name_of(pod), "containers": names})))
     return str(mains[0])
 
 
 def _run_for_logs(worker: PodWorker, name: str, *, previous: bool) -> ContainerRun:
     known = worker.record.container(name)
-    pod = worker.record.name
+    parameters = {"container": name, "pod": worker.record.name}
     if previous:
         if known.run is not None and pod_lifecycle.will_restart(worker.pod, worker.record, name):
             return known.run  # the container waits to run again: what it did last is already the past
         if known.last is None:
-            raise bad_request(f'previous terminated container "{name}" in pod "{pod}" not found')
+            raise bad_request(text(Message("Request.NoPreviousContainer", parameters)))
         return known.last
     if known.run is None or (known.run.started_at is None and not known.run.is_over):
         if known.last is not None:
             return known.last
-        reason = worker.waiting_reason(name)
-        raise bad_request(f'container "{name}" in pod "{pod}" is waiting to start: {reason}')
+        parameters["reason"] = worker.waiting_reason(name)
+        raise bad_request(text(Message("Request.WaitingContainer", parameters)))
     return known.run
 
 
 def _not_running(pod: Obj, name: str) -> ApiError:
-    return bad_request(f"container {name} of pod {name_of(pod)} is not running: a command needs a running container")
+    return bad_request(text(Message("Request.NotRunning", {"container": name, "pod": name_of(pod)})))
 
 
 # Streams

@@ -17,10 +17,12 @@ from pathlib import Path
 import psutil
 
 import shoal
+from shoal.kube.messages import Message
 from shoal.kube.objects import Obj
 from shoal.kube.quantity import Quantity
 from shoal.node import gpus as gpu_devices
 from shoal.node.environment import CUDA_DEVICES
+from shoal.node.messages import CATALOG
 
 PODS = 110
 HOSTNAME_LABEL = "kubernetes.io/hostname"
@@ -174,26 +176,26 @@ def _daemon_endpoints(port: int) -> Obj:
 
 
 _CONDITIONS = (
-    ("MemoryPressure", "False", "NodeHasSufficientMemory", "the node does not watch for memory pressure"),
-    ("DiskPressure", "False", "NodeHasNoDiskPressure", "the node does not watch for disk pressure"),
-    ("PIDPressure", "False", "NodeHasSufficientPID", "the node does not watch for PID pressure"),
-    ("Ready", "True", "NodeReady", "the node agent is running pods"),
+    ("MemoryPressure", "False", Message("NodeHasSufficientMemory")),
+    ("DiskPressure", "False", Message("NodeHasNoDiskPressure")),
+    ("PIDPressure", "False", Message("NodeHasSufficientPID")),
+    ("Ready", "True", Message("NodeReady")),
 )
 
 
 def stopped_condition(now: str) -> Obj:
     """The condition of a node whose agent leaves."""
-    return _condition(None, ("Ready", "False", "NodeStopped", "the node agent was stopped"), now)
+    return _condition(None, ("Ready", "False", Message("NodeStopped")), now)
 
 
-def _condition(before: Obj | None, claim: tuple[str, str, str, str], now: str) -> Obj:
-    kind, status, reason, message = claim
+def _condition(before: Obj | None, claim: tuple[str, str, Message], now: str) -> Obj:
+    kind, status, why = claim
     since = (before or {}).get("lastTransitionTime") if (before or {}).get("status") == status else None
     return {
         "type": kind,
         "status": status,
-        "reason": reason,
-        "message": message,
+        "reason": why.reason,
+        "message": CATALOG.text(why),
         "lastHeartbeatTime": now,
         "lastTransitionTime": since or now,
     }

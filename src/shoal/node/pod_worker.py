@@ -12,6 +12,7 @@ import signal
 from collections.abc import Callable
 from dataclasses import replace
 
+from shoal.kube.messages import Message
 from shoal.kube.objects import Obj, annotations_of, is_terminating, labels_of
 from shoal.kube.quantity_format import requests_of
 from shoal.logs import Logger
@@ -201,13 +202,12 @@ class PodWorker:
         match action:
             case Start(name):
                 await self._start(name)
-            case BeginStop(name, grace, why):
-                self.record.container(name).mark_stopping(self._config.clock(), grace, why)
+            case BeginStop(name, grace, message):
+                self.record.container(name).mark_stopping(self._config.clock(), grace)
                 self.container_manager.stop_probing(name)
                 self.container_manager.unhealthy.pop(name, None)
                 self.container_manager.save()
-                text = why if why.startswith("Container ") else f"Stopping container {name}"
-                self._events.emit(self.pod, "Killing", text, container=name)
+                self._events.emit(self.pod, message, container=name)
             case RunPreStop(name):
                 self.container_manager.run_pre_stop(name)
             case Terminate(name):
@@ -217,8 +217,10 @@ class PodWorker:
             case Kill(name):
                 await self.container_manager.signal(name, signal.SIGKILL)
                 self._note_stop(name, killed=True)
-            case FailPod(outcome):
-                self.fail_pod(outcome)
+            case FailPod(message):
+                self.record.outcome = PodOutcome("Failed", message.reason, message)
+                self.container_manager.save()
+                self._events.emit(self.pod, message, warning=True)
 
     def _note_stop(self, name: str, *, termed: bool = False, killed: bool = False) -> None:
         run = self.record.container(name).run
@@ -227,11 +229,6 @@ class PodWorker:
         run.stopping.termed_at = self._config.clock() if termed else run.stopping.termed_at
         run.stopping.killed = killed or run.stopping.killed
         self.container_manager.save()
-
-    def fail_pod(self, outcome: PodOutcome) -> None:
-        self.record.outcome = outcome
-        self.container_manager.save()
-        self._events.emit(self.pod, outcome.reason, outcome.message, warning=True)
 
     async def _start(self, name: str) -> None:
         container = pod_lifecycle.find_container(self.pod, name)
@@ -259,12 +256,12 @@ class PodWorker:
         if cannot.is_volume:
             self._pod_blocked = cannot.waiting
             if cannot.waiting != self._last_block:
-                self._events.emit(self.pod, "FailedMount", cannot.waiting.message, warning=True)
+                self._events.emit(self.pod, Message("FailedMount", {"cause": cannot.waiting.message}), warning=True)
         else:
             self._blocked[name] = cannot.waiting
             if cannot.path is None or cannot.waiting != self._last_block:  # else reported, and only checked again
-                text = f"Error: {cannot.waiting.message}"
-                self._events.emit(self.pod, "Failed", text, container=name, warning=True)
+                message = Message("Failed", {"cause": cannot.waiting.message})
+                self._events.emit(self.pod, message, container=name, warning=True)
         self._last_block = cannot.waiting
         if cannot.path is not None:
             self.container_manager.wake_on_change(cannot.path, self._references_changed)
@@ -282,8 +279,8 @@ class PodWorker:
                 and (name, known.attempts) not in self._reported_backoffs
             ):
                 self._reported_backoffs.add((name, known.attempts))
-                text = f"Back-off restarting failed container {name} in pod {self.record.name}"
-                self._events.emit(self.pod, "BackOff", text, container=name, warning=True)
+                message = Message("BackOff", {"container": name, "pod": self.record.name})
+                self._events.emit(self.pod, message, container=name, warning=True)
 
     async def _ensure_sandbox(self) -> bool:
         """A place for the pod's processes; where it cannot be had now the pod waits and tries again."""
@@ -294,9 +291,10 @@ class PodWorker:
         try:
             self.container_manager.attach_sandbox(await self._shared.sandboxes.create(self._sandbox_spec()))
         except (OSError, ShimLost, SandboxFailed) as refused:
-            self._pod_blocked = Waiting("ContainerCreating", f"the pod's sandbox could not be made: {refused}")
+            message = Message("FailedCreatePodSandBox", {"cause": str(refused)})
+            self._pod_blocked = Waiting("ContainerCreating", message)
             self._retry_at = self._config.clock() + SANDBOX_RETRY_SECONDS
-            self._events.emit(self.pod, "FailedCreatePodSandBox", self._pod_blocked.message, warning=True)
+            self._events.emit(self.pod, message, warning=True)
             return False
         return True
 

@@ -11,13 +11,19 @@ import os
 import ssl
 from collections.abc import Mapping
 
+from shoal.kube.messages import Message
 from shoal.kube.objects import Obj
+from shoal.node.messages import MessageError
 from shoal.node.pod_lifecycle import all_containers
 from shoal.node.probe_results import ProbeResult
 from shoal.node.sandbox.interface import Execution, Sandbox, ShimLost
 
 MAX_OUTPUT_BYTES = 10 << 10
 MAX_RESPONSE_BYTES = 10 << 10
+
+
+class NoSuchPort(MessageError):
+    """A probe or hook names a port that no container of the pod has."""
 
 
 async def run_handler(
@@ -35,14 +41,17 @@ async def run_handler(
             await asyncio.sleep(float(pause["seconds"]))
             return ProbeResult(True)
     except TimeoutError:
-        return ProbeResult(False, f"timed out after {timeout:g}s")
+        return ProbeResult(False, Message("Handler.TimedOut", {"seconds": timeout}))
     except OSError as refused:
         return ProbeResult(False, _describe_error(refused, timeout))
+    except NoSuchPort as error:
+        return ProbeResult(False, error.message)
     except (ValueError, ShimLost) as error:
         return ProbeResult(False, str(error))
     if "grpc" in handler:
-        return ProbeResult(False, "this node does not ask over gRPC: use httpGet, tcpSocket or exec instead")
-    return ProbeResult(False, f"this node does not know how to do this: {', '.join(handler) or 'nothing is said'}")
+        return ProbeResult(False, Message("Handler.GrpcNotSupported"))
+    unknown = Message("Handler.Unknown", {"handlers": list(handler)}) if handler else Message("Handler.Empty")
+    return ProbeResult(False, unknown)
 
 
 def port_number(pod: Obj, container: Obj, port: int | str) -> int:
@@ -53,7 +62,7 @@ def port_number(pod: Obj, container: Obj, port: int | str) -> int:
         for named in owner.get("ports") or ():
             if named.get("name") == port:
                 return int(named["containerPort"])
-    raise ValueError(f'the container has no port named "{port}"')
+    raise NoSuchPort(Message("Handler.NoSuchPort", {"port": port}))
 
 
 async def _run_command(sandbox: Sandbox, process: str, argv: tuple[str, ...], timeout: float) -> ProbeResult:
@@ -62,7 +71,7 @@ async def _run_command(sandbox: Sandbox, process: str, argv: tuple[str, ...], ti
         output, code = await asyncio.wait_for(_collect(execution), timeout)
     except TimeoutError:
         await execution.kill()
-        return ProbeResult(False, f'command "{" ".join(argv)}" timed out after {timeout:g}s')
+        return ProbeResult(False, Message("Handler.CommandTimedOut", {"command": " ".join(argv), "seconds": timeout}))
     except asyncio.CancelledError:  # the caller is cancelled: the container is being stopped
         await execution.kill()
         raise
@@ -82,13 +91,14 @@ async def _tcp(sandbox: Sandbox, pod: Obj, container: Obj, handler: Obj, ip: str
     try:
         (await sandbox.dial(host, port, timeout=timeout)).close()
     except OSError as refused:
-        return ProbeResult(False, f"dial tcp {host}:{port}: {_describe_error(refused, timeout)}")
+        cause = _describe_error(refused, timeout)
+        return ProbeResult(False, Message("Handler.NotConnected", {"address": f"{host}:{port}", "cause": cause}))
     return ProbeResult(True)
 
 
-def _describe_error(refused: OSError, timeout: float) -> str:
+def _describe_error(refused: OSError, timeout: float) -> Message | str:
     if isinstance(refused, TimeoutError):
-        return f"no answer within {timeout:g}s"
+        return Message("Handler.NoAnswer", {"seconds": timeout})
     if isinstance(refused, ssl.SSLError):  # its number is not one of the kernel's
         return str(refused.strerror or refused)
     return (os.strerror(refused.errno) if refused.errno else str(refused)).lower()
@@ -104,7 +114,8 @@ async def _http(sandbox: Sandbox, pod: Obj, container: Obj, handler: Obj, ip: st
     try:
         connection = await sandbox.dial(host, port, timeout=timeout)
     except OSError as refused:
-        return ProbeResult(False, f'Get "{url}": dial tcp {host}:{port}: {_describe_error(refused, timeout)}')
+        parameters = {"url": url, "address": f"{host}:{port}", "cause": _describe_error(refused, timeout)}
+        return ProbeResult(False, Message("Handler.NotRequested", parameters))
     reader, writer = await asyncio.open_connection(
         sock=connection,
         ssl=_tls_context() if scheme == "https" else None,
@@ -129,9 +140,11 @@ def _request(path: str, host: str, headers: Mapping[str, str]) -> bytes:
 def _check_response(url: str, line: bytes) -> ProbeResult:
     parts = line.decode("latin-1").split()
     if len(parts) < 2 or not parts[0].startswith("HTTP/") or not parts[1].isdigit():
-        return ProbeResult(False, f'Get "{url}": the answer is not HTTP')
+        return ProbeResult(False, Message("Handler.NotHttp", {"url": url}))
     code = int(parts[1])
-    return ProbeResult(True) if 200 <= code < 400 else ProbeResult(False, f"HTTP probe failed with statuscode: {code}")
+    if 200 <= code < 400:
+        return ProbeResult(True)
+    return ProbeResult(False, Message("Handler.StatusCode", {"code": code}))
 
 
 def _tls_context() -> ssl.SSLContext:

@@ -50,7 +50,12 @@ _log = logging.getLogger(__name__)
 
 
 class NetworkUnavailable(Exception):
-    """The requested network cannot be had here; the message has the reason and the way out."""
+    """The requested network cannot be had here: `reason` is why, and `advice` what to do about it."""
+
+    def __init__(self, reason: str, advice: str) -> None:
+        super().__init__(f"{reason}. {advice}")
+        self.reason = reason
+        self.advice = advice
 
 
 class FolderInUse(Exception):
@@ -116,7 +121,7 @@ class SandboxManager:
         found = Network.ISOLATED if self.network_client.is_isolated else Network.LOOPBACK
         if wanted is not None and wanted is not found:
             raise NetworkUnavailable(
-                f"pods of this cluster still run on the {found} network. Stop them, or leave the choice as it was."
+                f"pods of this cluster still run on the {found} network", "Stop them, or leave the choice as it was."
             )
         self._network = found
 
@@ -288,8 +293,8 @@ def _lock_folder(folder: Path) -> tuple[Path, int]:
 def _choose_network(wanted: Network | None, allowed: Mapping[str, Any]) -> Network:
     if wanted is Network.ISOLATED and not allowed["network"]:
         raise NetworkUnavailable(
-            f"pods cannot have networks of their own here: {allowed['network_detail']}. "
-            f"Choose the loopback network; `shoal doctor` shows what that costs."
+            f"pods cannot have networks of their own here: {allowed['network_detail']}",
+            "Choose the loopback network; `shoal doctor` shows what that costs.",
         )
     if wanted is not None:
         return wanted
