@@ -20,6 +20,7 @@ from shoal.logs import Logger
 from shoal.node import gpus, recovery, volumes
 from shoal.node.admission import reject_by_namespace, reject_by_resources
 from shoal.node.checkpoint import NodeFolder, PodOutcome, PodRecord, new_record
+from shoal.node.cluster_dns import peer
 from shoal.node.config import NodeConfig
 from shoal.node.events import Events
 from shoal.node.heartbeat import Heartbeat
@@ -28,7 +29,6 @@ from shoal.node.node_api import NodeApi
 from shoal.node.pod_lifecycle import spec_grace
 from shoal.node.pod_worker import TERMINAL, PodWorker
 from shoal.node.sandbox.interface import Sandbox, Sandboxes
-from shoal.node.service_names import peer
 from shoal.node.shared_state import OWN_LABEL, RecoveredSandboxes, SharedState
 
 log = Logger(__name__)

@@ -18,6 +18,7 @@ from shoal.kube.objects import Obj, annotations_of, namespace_of
 from shoal.kube.quantity import Quantity
 from shoal.node import volumes
 from shoal.node.checkpoint import PodFolder, PodRecord
+from shoal.node.cluster_dns import hostname_of
 from shoal.node.config import NodeConfig
 from shoal.node.environment import EnvContext, command_line, declared_variables, environment
 from shoal.node.images import Images
@@ -28,7 +29,6 @@ from shoal.node.pod_user import resolve_user
 from shoal.node.projects import Projects
 from shoal.node.recovery import process_id
 from shoal.node.sandbox.interface import Mount, ProcessSpec
-from shoal.node.service_names import hostname_of
 
 MESSAGE_PATH = "/dev/termination-log"
 

@@ -19,10 +19,7 @@ from shoal.cluster.informer import Change, Informer, strip_managed_fields
 from shoal.kube.kinds import ENDPOINT_SLICE, SERVICE
 from shoal.kube.objects import Key, Obj, name_of, namespace_of
 from shoal.logs import Logger
-from shoal.node.config import default_range
-from shoal.node.environment import API
-from shoal.node.sandbox.interface import Sandboxes
-from shoal.node.service_names import (
+from shoal.node.cluster_dns import (
     Directory,
     Peer,
     PodHosts,
@@ -35,6 +32,9 @@ from shoal.node.service_names import (
     service_table,
     undiscovered_peers,
 )
+from shoal.node.config import default_range
+from shoal.node.environment import API
+from shoal.node.sandbox.interface import Sandboxes
 
 log = Logger(__name__)
 

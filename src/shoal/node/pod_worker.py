@@ -18,6 +18,7 @@ from shoal.kube.quantity_format import requests_of
 from shoal.logs import Logger
 from shoal.node import pod_lifecycle, volumes
 from shoal.node.checkpoint import PodFolder, PodOutcome, PodRecord
+from shoal.node.cluster_dns import hostname_of, pod_hosts
 from shoal.node.config import NodeConfig
 from shoal.node.container_manager import ContainerManager
 from shoal.node.container_spec import CannotStart, SpecContext, make_env_context, process_spec
@@ -37,7 +38,6 @@ from shoal.node.pod_references import references_of
 from shoal.node.pod_status import PodAddresses, pod_status
 from shoal.node.sandbox.interface import Sandbox, SandboxSpec, ShimLost
 from shoal.node.sandbox.shim_client import SandboxFailed
-from shoal.node.service_names import hostname_of, pod_hosts
 from shoal.node.shared_state import NODE_LABEL, OWN_LABEL, SharedState
 from shoal.node.status_manager import PublishResult, StatusPublisher
 from shoal.node.volume_files import has_files

@@ -16,7 +16,7 @@ import socket
 import struct
 from collections.abc import Callable
 
-from shoal.node.sandbox import dns_forwarder, egress_outside, http_proxy, messages
+from shoal.node.sandbox import egress_outside, external_dns, http_proxy, wire
 from shoal.node.sandbox.fault_log import FaultLog
 from shoal.node.sandbox.hosts_lookup import look_up_host
 from shoal.node.sandbox.netfilter import SO_ORIGINAL_DST
@@ -58,7 +58,7 @@ class EgressProxy:
         if outside is not None:
             # Without egress there is no way out: the agent replaces a network process that has no egress process.
             self._outside = RpcConnection(
-                messages.Channel(outside), on_message=lambda *_: None, on_closed=lambda: os._exit(1)
+                wire.Channel(outside), on_message=lambda *_: None, on_closed=lambda: os._exit(1)
             )
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -101,9 +101,9 @@ class EgressProxy:
 
     async def forward_dns_tcp(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """A conversation with a name server that was too long for a datagram."""
-        for server in dns_forwarder.servers(egress_outside.host_resolv_conf()):
+        for server in external_dns.servers(egress_outside.host_resolv_conf()):
             try:
-                connection = await self.dial(server, dns_forwarder.PORT)
+                connection = await self.dial(server, external_dns.PORT)
             except OSError:
                 continue
             await relay((reader, writer), connection)

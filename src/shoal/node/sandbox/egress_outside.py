@@ -19,7 +19,7 @@ from contextlib import suppress
 from urllib.parse import unquote, urlsplit
 from urllib.request import getproxies_environment, proxy_bypass
 
-from shoal.node.sandbox import dns_forwarder, http_proxy, messages, syscalls
+from shoal.node.sandbox import external_dns, http_proxy, syscalls, wire
 from shoal.node.sandbox.fault_log import FaultLog, fault_of
 from shoal.node.sandbox.hosts_lookup import look_up_host
 from shoal.node.sandbox.relay import Connection, abort, relay
@@ -48,14 +48,14 @@ async def _serve(fd: int, faults: FaultLog) -> None:
 
     def on_message(message: dict[str, Any], fds: list[int]) -> None:
         if message.get("do") == "ping":
-            with suppress(messages.Closed):  # the fabric has ended, and this process does
+            with suppress(wire.Closed):  # the fabric has ended, and this process does
                 parent.send({"n": message["n"]})
             return
         task = asyncio.create_task(_handle_request(message, fds[0], faults))
         tasks.add(task)
         task.add_done_callback(tasks.discard)
 
-    parent = RpcConnection(messages.Channel(socket.socket(fileno=fd)), on_message=on_message, on_closed=closed.set)
+    parent = RpcConnection(wire.Channel(socket.socket(fileno=fd)), on_message=on_message, on_closed=closed.set)
     await closed.wait()
 
 
@@ -98,7 +98,7 @@ async def _serve_request(client: Connection) -> None:
 async def _forward_dns(client: Connection) -> None:
     """One question, one answer; no answer where the machine's name servers have none."""
     try:
-        client[1].write(await dns_forwarder.forward(await client[0].read(), host_resolv_conf()))
+        client[1].write(await external_dns.forward(await client[0].read(), host_resolv_conf()))
         await client[1].drain()
     except OSError:
         return

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from contextlib import ExitStack
 
-from shoal.node.sandbox import child_exec, messages, proctree, syscalls
+from shoal.node.sandbox import child_exec, proctree, syscalls, wire
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,11 +36,11 @@ class ExecSessions:
             mount_ns = _open_mount_ns(proc.pid)
             here.callback(os.close, mount_ns)
             theirs, ours = _terminal() if message["tty"] else _pipes()
-            here.callback(messages.close_all, tuple(set(theirs)))  # a terminal is all three
-            agents.callback(messages.close_all, ours)
+            here.callback(wire.close_all, tuple(set(theirs)))  # a terminal is all three
+            agents.callback(wire.close_all, ours)
             pid = os.fork()
             if pid == 0:
-                messages.close_all(ours)
+                wire.close_all(ours)
                 child_exec.run_exec(
                     proc.process,
                     message["argv"],
@@ -83,7 +83,7 @@ def _pipes() -> tuple[tuple[int, int, int], tuple[int, ...]]:
     with ExitStack() as opened:
         for _ in range(3):
             made.append(os.pipe2(os.O_CLOEXEC))
-            opened.callback(messages.close_all, made[-1])
+            opened.callback(wire.close_all, made[-1])
         opened.pop_all()
     stdin, stdout, stderr = made
     return (stdin[0], stdout[1], stderr[1]), (stdin[1], stdout[0], stderr[0])

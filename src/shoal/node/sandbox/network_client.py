@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from shoal.node.sandbox import messages, network_process, shim
+from shoal.node.sandbox import network_process, shim, wire
 from shoal.node.sandbox.egress_inside import PROXY_PORT
 from shoal.node.sandbox.interface import ShimLost
 from shoal.node.sandbox.rpc import RpcConnection
@@ -57,7 +57,7 @@ class NetworkClient:
     async def find(self) -> None:
         """The fabric of an earlier life, or a new one."""
         try:
-            await self._connect(messages.connect(str(self._folder), network_process.SOCKET))
+            await self._connect(wire.connect(str(self._folder), network_process.SOCKET))
         except (OSError, SandboxFailed):  # none, or one that was just about to end
             if self._config["isolated"]:
                 self.namespaces = await self._namespaces_from_shim()
@@ -67,7 +67,7 @@ class NetworkClient:
         """Where a fabric died before its pods: the network they are in. None where there are no pods either."""
         for path in sorted(self._folder.glob(f"*/{shim.SOCKET}")):
             try:
-                sandbox = ShimClient(messages.connect(str(path.parent), shim.SOCKET), path.parent)
+                sandbox = ShimClient(wire.connect(str(path.parent), shim.SOCKET), path.parent)
             except OSError:
                 continue
             try:
@@ -100,7 +100,7 @@ class NetworkClient:
             fds = [theirs.detach(), *(os.dup(fd) for fd in self.namespaces)]
             try:
                 await self._zygote.send({"do": "weave", "config": self._config}, fds)
-            except messages.Closed as closed:
+            except wire.Closed as closed:
                 ours.close()
                 if attempt == 2:
                     raise SandboxFailed("the process that forks the pods' network died twice") from closed
@@ -113,7 +113,7 @@ class NetworkClient:
         Services and the way out."""
         while True:
             await asyncio.sleep(PING_SECONDS)
-            with suppress(messages.Closed):
+            with suppress(wire.Closed):
                 await self._call({"do": "ping"})
 
     async def _call(self, message: dict[str, Any]) -> dict[str, Any]:
@@ -127,12 +127,12 @@ class NetworkClient:
             _log.warning("the pods' network did not answer for %.0f s and is replaced", ANSWER_SECONDS)
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-            raise messages.Closed("the network process did not answer") from None
+            raise wire.Closed("the network process did not answer") from None
         return answer
 
     async def _connect(self, sock: socket.socket) -> None:
         self._hello = asyncio.get_running_loop().create_future()
-        self._rpc = RpcConnection(messages.Channel(sock), on_message=self._on_message, on_closed=self._on_closed)
+        self._rpc = RpcConnection(wire.Channel(sock), on_message=self._on_message, on_closed=self._on_closed)
         await self._hello
         if self._pinging is None:
             self._pinging = asyncio.get_running_loop().create_task(self._ping())
@@ -140,7 +140,7 @@ class NetworkClient:
     def _on_message(self, message: dict[str, Any], fds: list[int]) -> None:
         assert self._hello is not None
         if message.get("event") == "hello":
-            messages.close_all(self.namespaces)
+            wire.close_all(self.namespaces)
             self.namespaces = fds
             self.pid = message["pid"]
             self.is_isolated = message["isolated"]
@@ -182,7 +182,7 @@ class NetworkClient:
 
     def _send(self, message: dict[str, Any]) -> None:
         if self._rpc is not None and self._rpc.is_open:
-            with suppress(messages.Closed):  # its successor will get it
+            with suppress(wire.Closed):  # its successor will get it
                 self._rpc.send(message)
 
     async def serve(self, services: ServiceTable) -> list[str]:
@@ -191,7 +191,7 @@ class NetworkClient:
         table = [[host, port, [list(end) for end in ends]] for (host, port), ends in services.items()]
         try:
             answer = await self._call({"do": "serve", "table": table})
-        except messages.Closed:
+        except wire.Closed:
             return []  # its successor is being started and will get it
         refused: list[str] = answer["refused"]
         return refused
@@ -210,7 +210,7 @@ class NetworkClient:
                 task.cancel()
         if self._rpc is not None:
             self._rpc.close()
-        messages.close_all(self.namespaces)
+        wire.close_all(self.namespaces)
         self.namespaces = []
         if wait and self.pid:
             await wait_gone([self.pid])

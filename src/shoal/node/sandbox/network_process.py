@@ -16,13 +16,13 @@ import socket
 from contextlib import suppress
 
 from shoal.node.sandbox import (
-    dns_forwarder,
     egress_outside,
+    external_dns,
     feature_probe,
-    messages,
     netfilter,
     rtnetlink,
     syscalls,
+    wire,
 )
 from shoal.node.sandbox.connection_limits import (
     CONNECTIONS_PER_POD,
@@ -47,7 +47,7 @@ LOG = "fabric.log"
 
 def main(config: dict[str, Any], fds: list[int]) -> None:
     """Become the fabric. `fds`: the conversation with the agent, then the namespaces of a fabric that died."""
-    agent = messages.Channel(socket.socket(fileno=fds[0]))
+    agent = wire.Channel(socket.socket(fileno=fds[0]))
     try:
         _daemonize(config["folder"])
         raise_descriptor_limit()
@@ -57,7 +57,7 @@ def main(config: dict[str, Any], fds: list[int]) -> None:
         namespaces = _enter_namespaces(config, fds[1:])
         bridge = _create_bridge(config) if config["isolated"] else None
     except OSError as error:
-        with suppress(messages.Closed):  # the agent no longer waits
+        with suppress(wire.Closed):  # the agent no longer waits
             agent.send({"event": "failed", "message": f"{error.filename}: {error.strerror}"})
         return
     asyncio.run(PodNetwork(config, bridge, namespaces).run(agent, outside))
@@ -119,7 +119,7 @@ class PodNetwork:
         self._done = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def run(self, agent: messages.Channel, outside: socket.socket | None) -> None:
+    async def run(self, agent: wire.Channel, outside: socket.socket | None) -> None:
         faults = FaultLog(f"{self._config['folder']}/{LOG}")
         faults.attach(asyncio.get_running_loop())
         # On the machine's own network all pods connect from one address.
@@ -127,7 +127,7 @@ class PodNetwork:
         self._limits = ConnectionLimits(faults, total=max_connections(), per_source=per_pod)
         self._egress = EgressProxy(self._config, outside, self._pods, services=lambda: self._services, faults=faults)
         self._services = ServiceProxy(self._bridge, self._egress.dial, self._limits)
-        server = messages.listen(self._config["folder"], SOCKET)
+        server = wire.listen(self._config["folder"], SOCKET)
         asyncio.get_running_loop().add_reader(server.fileno(), self._accept, server)
         if self._config["isolated"]:
             await self._start_egress()
@@ -154,9 +154,9 @@ class PodNetwork:
         await asyncio.start_server(
             limited(self._egress.forward_redirected), gateway, REDIRECT_PORT, limit=CHUNK, backlog=512
         )
-        await asyncio.start_server(limited(self._egress.forward_dns_tcp), gateway, dns_forwarder.PORT)
-        names = dns_forwarder.DnsForwarder(self._egress.query_dns, self._limits)
-        await asyncio.get_running_loop().create_datagram_endpoint(lambda: names, (gateway, dns_forwarder.PORT))
+        await asyncio.start_server(limited(self._egress.forward_dns_tcp), gateway, external_dns.PORT)
+        names = external_dns.DnsForwarder(self._egress.query_dns, self._limits)
+        await asyncio.get_running_loop().create_datagram_endpoint(lambda: names, (gateway, external_dns.PORT))
         try:
             netfilter.redirect_outgoing_tcp(gateway, self._config["prefix"], REDIRECT_PORT)
         except OSError:
@@ -164,9 +164,9 @@ class PodNetwork:
 
     def _accept(self, server: socket.socket) -> None:
         sock, _ = server.accept()
-        self._add_agent(messages.Channel(sock))
+        self._add_agent(wire.Channel(sock))
 
-    def _add_agent(self, channel: messages.Channel) -> None:
+    def _add_agent(self, channel: wire.Channel) -> None:
         def on_event(message: dict[str, Any], _: list[int]) -> None:
             task = asyncio.create_task(self._handle(rpc, message))
             self._tasks.add(task)
@@ -178,7 +178,7 @@ class PodNetwork:
 
         rpc = RpcConnection(channel, on_message=on_event, on_closed=disconnect)
         self._agents.add(rpc)
-        with suppress(messages.Closed):  # its end is reported soon
+        with suppress(wire.Closed):  # its end is reported soon
             rpc.send(
                 {
                     "event": "hello",
@@ -195,7 +195,7 @@ class PodNetwork:
             table = {(host, port): [tuple(end) for end in ends] for host, port, ends in message["table"]}
             refused = await self._services.replace(table)
         elif message["do"] == "ping":
-            with suppress(messages.Closed):  # without egress this process ends, and the agent starts another
+            with suppress(wire.Closed):  # without egress this process ends, and the agent starts another
                 await self._egress.ping()
         elif message["do"] == "pods":
             self._pods.clear()
@@ -205,7 +205,7 @@ class PodNetwork:
         elif message["do"] == "pod":
             self._pods.pop(message["pod"], None)
         if "n" in message:
-            with suppress(messages.Closed):  # a disconnected agent needs no response
+            with suppress(wire.Closed):  # a disconnected agent needs no response
                 agent.send({"n": message["n"], "refused": refused})
         self._exit_if_unused()
 

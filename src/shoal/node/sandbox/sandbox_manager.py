@@ -26,9 +26,9 @@ from pathlib import Path
 from typing import Any
 from urllib.request import getproxies_environment
 
-from shoal.node.sandbox import messages, shim, shim_journal
-from shoal.node.sandbox.dns_forwarder import resolv_conf
+from shoal.node.sandbox import shim, shim_journal, wire
 from shoal.node.sandbox.egress_outside import host_resolv_conf
+from shoal.node.sandbox.external_dns import resolv_conf
 from shoal.node.sandbox.interface import Exited, LostSandbox, Network, ProcessState, SandboxSpec, ShimLost
 from shoal.node.sandbox.network_client import NetworkClient
 from shoal.node.sandbox.shim_client import (
@@ -183,7 +183,7 @@ class SandboxManager:
             try:
                 await self.zygote.send({"do": "keep", "config": config}, fds)
                 await sandbox.handshake()
-            except (ShimLost, messages.Closed) as lost:
+            except (ShimLost, wire.Closed) as lost:
                 if attempt == 2:  # a zygote killed just now took the message with it; twice is no accident
                     shutil.rmtree(folder, ignore_errors=True)
                     raise SandboxFailed("the process that is to keep the pod died twice at its start") from lost
@@ -228,7 +228,7 @@ class SandboxManager:
 
     async def _find_shim(self, folder: Path) -> ShimClient | None:
         try:
-            sandbox = self._shim_client(messages.connect(str(folder), shim.SOCKET), folder)
+            sandbox = self._shim_client(wire.connect(str(folder), shim.SOCKET), folder)
         except OSError:
             return None
         try:

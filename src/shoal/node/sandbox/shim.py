@@ -18,10 +18,10 @@ from shoal.node.sandbox import (
     cgroups,
     child_exec,
     exec_sessions,
-    messages,
     proctree,
     shim_journal,
     syscalls,
+    wire,
 )
 from shoal.node.sandbox.event_loop import WRITABLE, EventLoop
 from shoal.node.sandbox.namespaces import PodNamespaces
@@ -37,7 +37,7 @@ SCRATCH = "root"
 
 def main(config: dict[str, Any], fds: list[int]) -> None:
     """Become the shim of a sandbox. `fds`: the channel to the agent, then the network process's namespaces."""
-    agent = messages.Channel(socket.socket(fileno=fds[0]))
+    agent = wire.Channel(socket.socket(fileno=fds[0]))
     try:
         _daemonize(config["folder"])
         namespaces = PodNamespaces(config, fds[1:])
@@ -50,7 +50,7 @@ def main(config: dict[str, Any], fds: list[int]) -> None:
     # this one was visible. From here on it is visible; if there is no agent any more, it was never wanted.
     try:
         agent.receive()
-    except messages.Closed:
+    except wire.Closed:
         keeper.abandon()
         return
     keeper.add_channel(agent)
@@ -82,14 +82,14 @@ class Shim:
         self._namespaces = namespaces
         self._loop = EventLoop()
         self._processes: dict[str, Process] = {}
-        self._start_waiters: dict[str, list[tuple[messages.Channel, int]]] = {}  # process -> who requested its start
-        self._channels: list[messages.Channel] = []
+        self._start_waiters: dict[str, list[tuple[wire.Channel, int]]] = {}  # process -> who requested its start
+        self._channels: list[wire.Channel] = []
         self._executions = exec_sessions.ExecSessions()
         self._is_closing = False
-        self._close_waiters: list[tuple[messages.Channel, int]] = []
+        self._close_waiters: list[tuple[wire.Channel, int]] = []
         self._journal = self._open_journal()
         self._loop.on_child(self._on_children_exited)
-        self._server = messages.listen(self._folder, SOCKET)
+        self._server = wire.listen(self._folder, SOCKET)
         self._loop.watch(self._server.fileno(), lambda _: self._accept())
         self._deletions = syscalls.watch_deletions(self._folder)
         self._loop.watch(self._deletions, lambda _: self._on_deletion())
@@ -118,9 +118,9 @@ class Shim:
 
     def _accept(self) -> None:
         sock, _ = self._server.accept()
-        self.add_channel(messages.Channel(sock))
+        self.add_channel(wire.Channel(sock))
 
-    def add_channel(self, channel: messages.Channel) -> None:
+    def add_channel(self, channel: wire.Channel) -> None:
         self._channels.append(channel)
         self._loop.watch(channel.fileno(), lambda events: self._on_channel_event(channel, events))
         processes = {proc.id: _state(proc) for proc in self._processes.values()}
@@ -133,7 +133,7 @@ class Shim:
         }
         self._send(channel, hello)
 
-    def _on_channel_event(self, channel: messages.Channel, events: int) -> None:
+    def _on_channel_event(self, channel: wire.Channel, events: int) -> None:
         try:
             if events & WRITABLE:
                 channel.flush()
@@ -141,28 +141,28 @@ class Shim:
                     self._loop.watch(channel.fileno(), lambda events: self._on_channel_event(channel, events))
             for message, _ in channel.receive():
                 self._handle(channel, message)
-        except messages.Closed:
+        except wire.Closed:
             self._drop_channel(channel)
 
-    def _send(self, channel: messages.Channel, message: dict[str, Any], fds: tuple[int, ...] = ()) -> None:
+    def _send(self, channel: wire.Channel, message: dict[str, Any], fds: tuple[int, ...] = ()) -> None:
         if channel not in self._channels:
             return
         number = channel.fileno()
         try:
             channel.send(message, fds)
-        except messages.Closed:
+        except wire.Closed:
             self._drop_channel(channel, number)
             return
         if channel.waiting_to_send:
             self._loop.watch(number, lambda events: self._on_channel_event(channel, events), also_writable=True)
 
-    def _drop_channel(self, channel: messages.Channel, number: int | None = None) -> None:
+    def _drop_channel(self, channel: wire.Channel, number: int | None = None) -> None:
         if channel in self._channels:
             self._channels.remove(channel)
             self._loop.unwatch(channel.fileno() if number is None else number)
             channel.close()
 
-    def _handle(self, channel: messages.Channel, message: dict[str, Any]) -> None:
+    def _handle(self, channel: wire.Channel, message: dict[str, Any]) -> None:
         request_id = message["n"]
         if message["do"] == "start":
             self._start(channel, request_id, message["process"])
@@ -184,7 +184,7 @@ class Shim:
 
     # -- processes
 
-    def _start(self, channel: messages.Channel, request_id: int, process: dict[str, Any]) -> None:
+    def _start(self, channel: wire.Channel, request_id: int, process: dict[str, Any]) -> None:
         known = self._processes.get(process["id"])
         if known is not None and (known.started or known.exited):
             self._send(channel, {"n": request_id, **_state(known)})
@@ -235,7 +235,7 @@ class Shim:
         except ProcessLookupError:
             return  # between fork and its own session there is no group yet, and nothing to stop either
 
-    def _execute(self, channel: messages.Channel, request_id: int, message: dict[str, Any]) -> None:
+    def _execute(self, channel: wire.Channel, request_id: int, message: dict[str, Any]) -> None:
         proc = self._processes.get(message["process"])
         try:
             if proc is None or proc.started is None or proc.status is not None:
@@ -293,7 +293,7 @@ class Shim:
         if shim_journal.NAME in syscalls.read_deletions(self._deletions):
             self._begin_closing()
 
-    def _close(self, channel: messages.Channel, request_id: int) -> None:
+    def _close(self, channel: wire.Channel, request_id: int) -> None:
         self._close_waiters.append((channel, request_id))
         self._begin_closing()
 

@@ -18,7 +18,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from shoal.node.sandbox import cgroups, messages, proctree, shim_journal
+from shoal.node.sandbox import cgroups, proctree, shim_journal, wire
 from shoal.node.sandbox.exec_handle import ExecHandle, result_of
 from shoal.node.sandbox.hosts_lookup import look_up_host
 from shoal.node.sandbox.interface import Exited, ProcessSpec, ProcessState, SandboxSpec, ShimLost, Started
@@ -85,7 +85,7 @@ class ShimClient:
         self._exec_futures: dict[int, asyncio.Future[int]] = {}
         self._hello: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._is_closed = False
-        self._rpc = RpcConnection(messages.Channel(sock), on_message=self._on_message, on_closed=self._on_closed)
+        self._rpc = RpcConnection(wire.Channel(sock), on_message=self._on_message, on_closed=self._on_closed)
 
     async def handshake(self) -> None:
         """Until the shim has identified itself. SandboxFailed where it could not start."""
@@ -160,7 +160,7 @@ class ShimClient:
     async def _call(self, message: dict[str, Any]) -> tuple[dict[str, Any], list[int]]:
         try:
             return await self._rpc.call(message)
-        except messages.Closed as error:
+        except wire.Closed as error:
             raise ShimLost("the keeper of this sandbox died") from error
 
     # -- processes
@@ -278,7 +278,7 @@ class ShimClient:
             return
         try:
             await self._rpc.call({"do": "close"})
-        except messages.Closed:
+        except wire.Closed:
             record = shim_journal.read(str(self._folder))
             if record is not None:
                 await wait_gone(kill_leftovers(record))

@@ -14,8 +14,7 @@ import signal
 import socket
 import sys
 
-from shoal.node.sandbox import cgroups, feature_probe, proctree, shim, syscalls
-from shoal.node.sandbox import messages as wire
+from shoal.node.sandbox import cgroups, feature_probe, proctree, shim, syscalls, wire
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

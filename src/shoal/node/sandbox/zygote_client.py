@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import shoal
-from shoal.node.sandbox import messages
+from shoal.node.sandbox import wire
 from shoal.node.sandbox.rpc import RpcConnection
 from shoal.node.sandbox.shim_client import SandboxFailed, wait_gone
 
@@ -53,7 +53,7 @@ class Zygote:
             self._process = _spawn(command, theirs.fileno())
             theirs.close()
             self._hello = asyncio.get_running_loop().create_future()
-            self._rpc = RpcConnection(messages.Channel(ours), on_message=self._on_message, on_closed=self._on_closed)
+            self._rpc = RpcConnection(wire.Channel(ours), on_message=self._on_message, on_closed=self._on_closed)
             self.allowed = await self._hello
 
     def _on_message(self, message: dict[str, Any], _: list[int]) -> None:
@@ -70,12 +70,12 @@ class Zygote:
         try:
             await self.start()
         except BaseException:
-            messages.close_all(fds)
+            wire.close_all(fds)
             raise
         assert self._rpc is not None
         try:
             self._rpc.send(message, fds)
-        except messages.Closed:
+        except wire.Closed:
             self._rpc.close()
             raise
 
