@@ -125,14 +125,12 @@ class Agent:
             if worker is not None:
                 worker.mark_gone()
         if change.new is not None:
-            self._handle_pod(change.new)
-
-    def _handle_pod(self, pod: Obj) -> None:
-        worker = self._workers.get(uid_of(pod))
-        if worker is not None:
-            worker.update(pod)
-        else:
-            self._start_worker(pod, self._load_record(pod))
+            pod = change.new
+            worker = self._workers.get(uid_of(pod))
+            if worker is not None:
+                worker.update(pod)
+            else:
+                self._start_worker(pod, self._load_record(pod))
 
     def _trim(self, event: WatchEvent) -> Obj:
         """Drop bookkeeping fields; an unchanged spec, the larger share of a pod, is replaced by the cached one."""
@@ -144,21 +142,18 @@ class Agent:
 
     async def _accept_all(self) -> None:
         """Adopted pods before new ones: what they hold (addresses, devices) is not free."""
-        await self._record_lost_sandboxes()
-        loaded = [(pod, self._load_record(pod)) for pod in self._pods.objects.values()]
-        self._accepting = True
-        for pod, record in sorted(loaded, key=lambda pair: pair[1] is None):
-            self._start_worker(pod, record)
-        await self._remove_orphans()
-
-    async def _record_lost_sandboxes(self) -> None:
-        """Save what a dead shim had on record to the agent's own record; after that, its report is dropped."""
+        # What a dead shim had on record goes to the agent's own record first; only then may its report be dropped.
         for pod in list(self._pods.objects.values()):
             uid = uid_of(pod)
             if uid in self._recovered.lost and (record := self._load_record(pod)) is not None:
                 self._folder.pod(uid).save(record)
         for uid in self._recovered.lost_uids:
             await self._shared.sandboxes.remove(uid)
+        loaded = [(pod, self._load_record(pod)) for pod in self._pods.objects.values()]
+        self._accepting = True
+        for pod, record in sorted(loaded, key=lambda pair: pair[1] is None):
+            self._start_worker(pod, record)
+        await self._remove_orphans()
 
     def _load_record(self, pod: Obj) -> PodRecord | None:
         """The record of a pod this node has seen before, brought up to date with what its sandbox saw."""
@@ -212,11 +207,12 @@ class Agent:
         self._workers[uid] = worker
         task = asyncio.create_task(worker.run(), name=f"pod {record.key}")
         self._tasks[uid] = task
-        task.add_done_callback(lambda _: self._drop_worker(uid))
 
-    def _drop_worker(self, uid: str) -> None:
-        self._workers.pop(uid, None)
-        self._tasks.pop(uid, None)
+        def drop(_: asyncio.Task[None]) -> None:
+            self._workers.pop(uid, None)
+            self._tasks.pop(uid, None)
+
+        task.add_done_callback(drop)
 
     # What a pod holds
 
@@ -235,16 +231,12 @@ class Agent:
             return record
         record.gpus = devices
         if not pod["spec"].get("hostNetwork"):
-            record.ip = self._allocate_ip(record, {worker.record.ip for worker in active})
+            try:
+                self._last_ip = next_address(self._pod_network, {worker.record.ip for worker in active}, self._last_ip)
+                record.ip = self._last_ip
+            except NoAddressLeft as none_left:
+                record.outcome = PodOutcome("Failed", "OutOfaddresses", none_left.message)
         return record
-
-    def _allocate_ip(self, record: PodRecord, used: set[str]) -> str:
-        try:
-            self._last_ip = next_address(self._pod_network, used, self._last_ip)
-        except NoAddressLeft as none_left:
-            record.outcome = PodOutcome("Failed", "OutOfaddresses", none_left.message)
-            return ""
-        return self._last_ip
 
     # Leftovers
 

@@ -65,14 +65,16 @@ class ApiAccess:
 
     def reachable_services(self, services: Iterable[Obj]) -> tuple[Obj, ...]:
         """For a pod on the machine's network: the Service of the API resolves to the server's own address."""
-        return tuple(self._direct_service(each) if key_of(each) == Key(*API) else each for each in services)
-
-    def _direct_service(self, service: Obj) -> Obj:
         if self.direct is None:
-            return service
+            return tuple(services)
         host, port = self.direct
-        ports = [{**each, "port": port} for each in service["spec"].get("ports") or ()]
-        return {**service, "spec": {**service["spec"], "clusterIP": host, "ports": ports}}
+        reachable = []
+        for service in services:
+            if key_of(service) == Key(*API):
+                ports = [{**each, "port": port} for each in service["spec"].get("ports") or ()]
+                service = {**service, "spec": {**service["spec"], "clusterIP": host, "ports": ports}}
+            reachable.append(service)
+        return tuple(reachable)
 
 
 def _with_mount(container: Obj) -> Obj:

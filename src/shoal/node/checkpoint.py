@@ -210,11 +210,21 @@ class PodFolder:
         """A reader, and an agent after a crash, sees all or nothing."""
         line = b"\n%b\n" % msgspec.json.encode(record)
         if self._appended_bytes is None:
-            self._appended_bytes = self._size()
+            record_file = self.path / RECORD
+            self._appended_bytes = record_file.stat().st_size if record_file.exists() else 0
         if self._appended_bytes + len(line) > MAX_BYTES:
-            self._rewrite(line)
+            self.path.mkdir(parents=True, exist_ok=True)
+            draft = self.path / f"{RECORD}.new"
+            draft.write_bytes(line)
+            draft.replace(self.path / RECORD)
+            self._appended_bytes = len(line)
             return
-        file = self._open(os.O_APPEND)
+        name, flags = f"{self.path}/{RECORD}", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+        try:
+            file = os.open(name, flags, 0o600)
+        except FileNotFoundError:  # the folder is made by the first save: most find it there
+            self.path.mkdir(parents=True, exist_ok=True)
+            file = os.open(name, flags, 0o600)
         try:
             written = os.write(file, line)
         finally:
@@ -222,27 +232,6 @@ class PodFolder:
         if written < len(line):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path / RECORD))
         self._appended_bytes += written
-
-    def _open(self, flags: int) -> int:
-        name = f"{self.path}/{RECORD}"
-        try:
-            return os.open(name, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | flags, 0o600)
-        except FileNotFoundError:
-            self.path.mkdir(parents=True, exist_ok=True)
-            return os.open(name, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | flags, 0o600)
-
-    def _size(self) -> int:
-        try:
-            return (self.path / RECORD).stat().st_size
-        except FileNotFoundError:
-            return 0
-
-    def _rewrite(self, line: bytes) -> None:
-        self.path.mkdir(parents=True, exist_ok=True)
-        draft = self.path / f"{RECORD}.new"
-        draft.write_bytes(line)
-        draft.replace(self.path / RECORD)
-        self._appended_bytes = len(line)
 
     def load(self) -> PodRecord | None:
         """None where there is no record, or none that can be read (the machine lost power while it was written)."""

@@ -111,7 +111,11 @@ class ContainerManager:
         self._events.emit(self._pod(), Message("Started", {"container": name}), container=name)
         assert known.run is not None
         self._attach(name, known.run)
-        self._start_post_start(name, known.run)
+        container = pod_lifecycle.find_container(self._pod(), name) or {}
+        if hook := (container.get("lifecycle") or {}).get("postStart"):
+            known.run.hook = "running"
+            self._save_if_possible()
+            self._spawn(self._post_start(container, known.run, hook))
 
     def stop_probing(self, name: str) -> None:
         prober = self._probers.pop(name, None)
@@ -180,7 +184,7 @@ class ContainerManager:
         """The pod's worker is done. It and this hold each other: let go, so that both are gone at once."""
         pod = self._pod()
         self.detach()
-        self._pod, self._wake = (lambda: pod), _no_op
+        self._pod, self._wake = (lambda: pod), lambda: None
 
     def wake_on_change(self, path: Path, wake: Callable[[], None]) -> None:
         """Call `wake` once something changes in the folder of `path`, or the nearest one above it that exists."""
@@ -203,7 +207,7 @@ class ContainerManager:
             partial(self._run_handler, container, run),
             passed_startup=run.passed_startup,
             on_update=partial(self._on_probe_update, name, run),
-            on_failure=partial(self._on_probe_failure, name),
+            on_failure=partial(self._emit_unhealthy, name),
         )
         self._probers[name] = prober
         prober.start(max(self._config.clock() - (run.started_at or 0.0), 0.0))
@@ -247,17 +251,9 @@ class ContainerManager:
             self.unhealthy[name] = Message("Killing.Probe", {"container": name, "probe": probe})
         self._save_and_wake()
 
-    def _on_probe_failure(self, name: str, kind: ProbeKind, output: Message | str) -> None:
+    def _emit_unhealthy(self, name: str, kind: ProbeKind, output: Message | str) -> None:
         message = Message("Unhealthy", {"probe": kind.label, "output": output})
         self._events.emit(self._pod(), message, container=name, warning=True)
-
-    def _start_post_start(self, name: str, run: ContainerRun) -> None:
-        container = pod_lifecycle.find_container(self._pod(), name) or {}
-        hook = (container.get("lifecycle") or {}).get("postStart")
-        if hook:
-            run.hook = "running"
-            self._save_if_possible()
-            self._spawn(self._post_start(container, run, hook))
 
     async def _post_start(self, container: Obj, run: ContainerRun, hook: Obj) -> None:
         result = await self._run_handler(container, run, hook, HOOK_SECONDS)
@@ -281,15 +277,13 @@ class ContainerManager:
     def _termination_message(self, name: str, run: ContainerRun, exited: Exited) -> str:
         """What the container left in its termination message, or the end of its log where it requests that."""
         container = pod_lifecycle.find_container(self._pod(), name) or {}
-        text = _read_head(self._folder.message_file(name, run.attempt), MAX_MESSAGE_BYTES)
+        text = ""
+        with suppress(OSError), self._folder.message_file(name, run.attempt).open("rb") as file:
+            text = file.read(MAX_MESSAGE_BYTES).decode(errors="replace")
         falls_back = container.get("terminationMessagePolicy") == "FallbackToLogsOnError"
         if text or not falls_back or exited.code == 0:
             return text
         return _log_end(self._folder.log_file(name, run.attempt))
-
-
-def _no_op() -> None:
-    """There is no worker to wake."""
 
 
 def _path_state(path: Path) -> tuple[Path, bool]:
@@ -307,14 +301,6 @@ async def _wait_for_change(path: Path, before: tuple[Path, bool], wake: Callable
         log.warning("folder not watched", folder=str(folder), error=str(refused))
         return
     wake()
-
-
-def _read_head(path: Path, limit: int) -> str:
-    try:
-        with path.open("rb") as file:
-            return file.read(limit).decode(errors="replace")
-    except OSError:
-        return ""
 
 
 def _log_end(path: Path) -> str:

@@ -109,7 +109,9 @@ def process_spec(
     prepared = prepare_volumes(pod, record, folder, context)
     context = context.with_project(pod)
     try:
-        _check_probes(container)
+        for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
+            if "grpc" in (container.get(probe) or {}):
+                raise ReferenceMissing(Message("Probe.GrpcNotSupported", {"probe": probe}))
         return _build_spec(pod, container, record, folder, context, attempt, prepared)
     except ReferenceMissing as missing:
         raise CannotStart(Waiting("CreateContainerConfigError", missing.message)) from missing
@@ -118,12 +120,6 @@ def process_spec(
     except ValueError as error:
         message = Message("Container.InvalidPath", {"error": str(error)})
         raise CannotStart(Waiting("CreateContainerConfigError", message)) from error
-
-
-def _check_probes(container: Obj) -> None:
-    for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
-        if "grpc" in (container.get(probe) or {}):
-            raise ReferenceMissing(Message("Probe.GrpcNotSupported", {"probe": probe}))
 
 
 def _build_spec(
@@ -144,6 +140,7 @@ def _build_spec(
     caller = {**config.caller_env, **context.offered_env}  # the caller's own proxy is out of a pod's reach
     image_env = config.images.env(image, caller.get("PATH", os.defpath))
     uid, gid = _user(pod, container, config)
+    security = container.get("securityContext") or {}
     folder.path.mkdir(parents=True, exist_ok=True)
     cwd = container.get("workingDir") or config.images.working_dir(image) or config.working_dir
     mounts = (*config.images.mounts(image), *volumes.mounts_for(container, prepared, variables))
@@ -162,7 +159,7 @@ def _build_spec(
         memory_bytes=_limit(container, "memory", Quantity.value),
         cpu_milli=_limit(container, "cpu", Quantity.milli),
         hidden=hidden,
-        no_new_privs=config.confinement is not None or _forbids_escalation(container),
+        no_new_privs=config.confinement is not None or security.get("allowPrivilegeEscalation") is False,
     )
 
 
@@ -210,10 +207,6 @@ def _limit(container: Obj, resource: str, amount: Callable[[Quantity], int]) -> 
     """None without a limit; the API takes a limit of 0 for none."""
     limit = ((container.get("resources") or {}).get("limits") or {}).get(resource)
     return amount(Quantity.parse(str(limit))) or None if limit is not None else None
-
-
-def _forbids_escalation(container: Obj) -> bool:
-    return (container.get("securityContext") or {}).get("allowPrivilegeEscalation") is False
 
 
 def _files_owner(pod: Obj, config: NodeConfig) -> tuple[int, int] | None:

@@ -60,7 +60,10 @@ class Heartbeat:
             group.create_task(self._own.run())
             group.create_task(self._repeat(self._config.renew_seconds, self._renew))
             group.create_task(self._repeat(self._config.heartbeat_seconds, self._register))
-            group.create_task(self._register_when_deleted())
+            while True:
+                await self._deleted.wait()
+                self._deleted.clear()
+                await self.register()
 
     async def set_not_ready(self) -> None:
         """Report once that the node is not ready; an API that does not respond is not retried."""
@@ -121,17 +124,17 @@ class Heartbeat:
         if change.new is None:
             self._deleted.set()
 
-    async def _register_when_deleted(self) -> None:
-        while True:
-            await self._deleted.wait()
-            self._deleted.clear()
-            await self.register()
-
     # The Lease
 
     async def _renew(self) -> None:
         """Under the version seen last, so that of two agents that start at once only one gets the Lease."""
-        known = self._lease or await self._find_lease()
+        known = self._lease
+        if not known:
+            try:
+                known = await self._cluster.get(LEASE, self._config.name, NAMESPACE)
+            except ApiError as refused:
+                if refused.code != 404:
+                    raise
         if other := other_holder(known, self._holder, self._now()):
             raise NodeRefused(held_message(self._config.name, other))
         spec = renewal(self._holder, self._config.lease_seconds, self._now())
@@ -145,15 +148,6 @@ class Heartbeat:
             owner = {"apiVersion": "v1", "kind": "Node", **self._node}
             lease["metadata"]["ownerReferences"] = [owner_reference(owner, controller=False, block=False)]
         self._lease = await self._cluster.create(LEASE, lease, NAMESPACE)
-
-    async def _find_lease(self) -> Obj:
-        """Empty where there is none."""
-        try:
-            return await self._cluster.get(LEASE, self._config.name, NAMESPACE)
-        except ApiError as refused:
-            if refused.code != 404:
-                raise
-            return {}
 
     # Patience
 

@@ -151,29 +151,23 @@ class HostsFiles:
         while True:
             await self._dirty.wait()
             self._dirty.clear()
-            self._sync_files()
+            for registered in list(self._files.values()):
+                text = hosts_file(registered.pod, self._lines_for(registered.pod.namespace))
+                if text == registered.text:
+                    continue
+                try:
+                    rewrite(registered.path, text)
+                    registered.text = text
+                except OSError as refused:
+                    log.warning("hosts file not written", path=str(registered.path), error=str(refused))
             await self._sync_services()
 
-    def _sync_files(self) -> None:
-        for registered in list(self._files.values()):
-            text = hosts_file(registered.pod, self._lines_for(registered.pod.namespace))
-            if text == registered.text:
-                continue
-            try:
-                rewrite(registered.path, text)
-                registered.text = text
-            except OSError as refused:
-                log.warning("hosts file not written", path=str(registered.path), error=str(refused))
-
-    def _api_service_table(self) -> Table:
-        service = self._services.objects.get(Key(*API))
-        if self._api is None or service is None:
-            return {}
-        spec = service["spec"]
-        return {(spec["clusterIP"], int(port["port"])): (self._api,) for port in spec.get("ports") or ()}
-
     async def _sync_services(self) -> None:
-        table = service_table(self._current_directory()) | self._api_service_table()
+        table = service_table(self._current_directory())
+        service = self._services.objects.get(Key(*API))
+        if self._api is not None and service is not None:
+            for port in service["spec"].get("ports") or ():
+                table[(service["spec"]["clusterIP"], int(port["port"]))] = (self._api,)
         if table == self._table:
             return
         try:

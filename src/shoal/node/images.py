@@ -184,14 +184,11 @@ def read_images(written: Any, *, config_file: str, base: Path) -> Images:
     mistakes: list[str] = []
     for pattern, entry in written.items():
         try:
-            entries[str(pattern)] = ImageEntry.model_validate(_without_nulls(entry or {}))
+            if _is_dict(entry):  # a key with nothing behind it is as good as none
+                entry = {key: value for key, value in entry.items() if value is not None}
+            entries[str(pattern)] = ImageEntry.model_validate(entry or {})
         except ValidationError as invalid:
             mistakes += [f'{config_file}: images."{pattern}"{line}' for line in error_lines(invalid, ImageEntry)]
     if mistakes:
         raise ImagesInvalid("\n".join(mistakes))
     return Images(entries, config_file, base)
-
-
-def _without_nulls(written: Any) -> Any:
-    """A key with nothing behind it is as good as none."""
-    return {key: value for key, value in written.items() if value is not None} if _is_dict(written) else written

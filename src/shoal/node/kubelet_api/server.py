@@ -70,7 +70,11 @@ class KubeletServer:
     async def _middleware(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         try:
             if request.path != "/healthz":
-                await self._authorize(request)
+                certificate = request.transport.get_extra_info("peercert") if request.transport else None
+                scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+                verb = "create" if request.path.startswith("/exec/") else "get"
+                bearer = token.strip() if scheme.lower() == "bearer" else ""
+                await self._authorizer.authorize(certificate or None, bearer, verb=verb)
             return await handler(request)
         except Unauthenticated as unknown:
             return web.Response(status=401, text=f"{unknown}\n")
@@ -81,14 +85,6 @@ class KubeletServer:
         except (OutcomeUnknown, OSError) as error:
             log.warning("a request to this node failed", path=request.path, error=str(error))
             return web.Response(status=503, text=f"{error}\n")
-
-    async def _authorize(self, request: web.Request) -> None:
-        certificate = request.transport.get_extra_info("peercert") if request.transport else None
-        scheme, _, token = request.headers.get("Authorization", "").partition(" ")
-        verb = "create" if request.path.startswith("/exec/") else "get"
-        await self._authorizer.authorize(
-            certificate or None, token.strip() if scheme.lower() == "bearer" else "", verb=verb
-        )
 
     async def _health(self, _: web.Request) -> web.Response:
         return web.Response(text="ok")
