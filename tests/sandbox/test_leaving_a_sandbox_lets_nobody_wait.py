@@ -80,7 +80,7 @@ async def test_a_failed_restart_of_the_network_process_is_retried_on_demand(tmp_
     link = NetworkClient(zygote, tmp_path, {"isolated": False, "gateway": "10.77.0.1"})  # type: ignore[arg-type]
     await link.find()
     zygote.kill_fabric()
-    assert [await asyncio.wait_for(zygote.asked.get(), 30) for _ in range(2)] == ["weave", "weave"]
+    assert [await asyncio.wait_for(zygote.asked.get(), 30) for _ in range(2)] == ["fork_network", "fork_network"]
     assert link._repair is not None
     await asyncio.wait([link._repair], timeout=30)
 

@@ -117,9 +117,7 @@ async def test_a_killed_shim_ends_its_pod_and_is_reported_as_lost(place: Place) 
     told = lost[0].processes["main.0"].exited
     assert told is not None
     assert (told.code, told.signal) == (None, None)
-    assert told.message == (
-        "the keeper of the pod died and the process was killed with it; how far it came is not known"
-    )
+    assert told.message == ("the shim of the pod died and the process was killed with it; how far it came is not known")
     assert lost == [
         LostSandbox(pod.sandbox.spec, {"main.0": ProcessState(pod.sandbox.processes()["main.0"].started, told)})
     ]

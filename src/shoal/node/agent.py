@@ -69,9 +69,9 @@ class Agent:
         self._accepting = False
 
     async def run(self) -> None:
-        """The story of a node."""
-        self._recovered = await self._shared.adopt(self.config.name)  # 1. who is still there
-        await self._heartbeat.register()  # 2. say that the node is there
+        """Register, start a worker per pod, and run until cancelled."""
+        self._recovered = await self._shared.adopt(self.config.name)  # 1. sandboxes of an earlier agent
+        await self._heartbeat.register()  # 2. the Node and its Lease
         try:
             async with asyncio.TaskGroup() as group:
                 if self._owns_host:
@@ -80,7 +80,7 @@ class Agent:
                 group.create_task(self._events.run())
                 group.create_task(self._pods.run())
                 await self._pods.synced.wait()
-                await self._accept_all()  # 3. every pod its worker, the ones that run already first
+                await self._accept_all()  # 3. a worker per pod, running pods first
                 self.ready.set()
         finally:
             await self._stop_workers()
@@ -217,13 +217,14 @@ class Agent:
     # What a pod holds
 
     def _admit(self, pod: Obj) -> PodRecord:
-        """A record for a new pod with an address and devices, or with the verdict that it cannot be here."""
+        """A record for a new pod with an address and devices, or with the outcome that it is rejected."""
         record = new_record(pod, self.config.clock())
         active = [worker for worker in self._workers.values() if not worker.record.finished]
         record.outcome = reject_by_resources(pod, (worker.requests for worker in active), self.config.allocatable)
         if record.outcome is not None:
             return record
         assigned = {index for worker in active for given in worker.record.gpus.values() for index in given}
+        # From the records, not from the API: an adopted pod keeps the devices its processes have open.
         devices = gpus.assign(pod, set(self.config.devices or ()) - assigned)
         if devices is None:
             message = Message("Rejected.Devices", {"resource": gpus.RESOURCE})

@@ -49,9 +49,14 @@ class ApiAccess:
         """The pod with the volume, mounted in each container that mounts nothing else there."""
         spec = pod["spec"]
         volume = {"name": VOLUME, "projected": {"sources": _SOURCES, "defaultMode": 0o644}}
-        containers = {
-            part: [_with_mount(c) for c in spec[part]] for part in ("initContainers", "containers") if spec.get(part)
-        }
+        mount = {"name": VOLUME, "mountPath": FOLDER, "readOnly": True}
+        containers: dict[str, list[Obj]] = {}
+        for part in ("initContainers", "containers"):
+            for container in spec.get(part) or ():
+                mounts = container.get("volumeMounts") or []
+                if not any(each["mountPath"].rstrip("/") == FOLDER for each in mounts):
+                    container = {**container, "volumeMounts": [*mounts, mount]}
+                containers.setdefault(part, []).append(container)
         return {**pod, "spec": {**spec, **containers, "volumes": [*(spec.get("volumes") or ()), volume]}}
 
     def with_root_ca(self, lookup: Lookup, namespace: str) -> Lookup:
@@ -75,10 +80,3 @@ class ApiAccess:
                 service = {**service, "spec": {**service["spec"], "clusterIP": host, "ports": ports}}
             reachable.append(service)
         return tuple(reachable)
-
-
-def _with_mount(container: Obj) -> Obj:
-    mounts = container.get("volumeMounts") or []
-    if any(mount["mountPath"].rstrip("/") == FOLDER for mount in mounts):
-        return container
-    return {**container, "volumeMounts": [*mounts, {"name": VOLUME, "mountPath": FOLDER, "readOnly": True}]}

@@ -38,7 +38,7 @@ def write_all(folder: Path, files: Files, *, owner: tuple[int, int] | None = Non
     incoming = folder / _INCOMING
     incoming.unlink(missing_ok=True)
     incoming.symlink_to(version.name)
-    incoming.replace(current)
+    incoming.replace(current)  # the rename that changes all files at once
     _link_names(folder, files)
     for stale in folder.glob("..*"):
         if stale.is_dir() and not stale.is_symlink() and stale.name != version.name:

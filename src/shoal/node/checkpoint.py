@@ -121,7 +121,7 @@ class ContainerRecord(msgspec.Struct):
 
 
 class PodOutcome(msgspec.Struct, frozen=True):
-    """A verdict on the whole pod that no container's end can change: too late, evicted, refused."""
+    """The outcome of the pod as a whole, which no container's end can change: deadline exceeded, evicted, rejected."""
 
     phase: str
     reason: str
@@ -208,6 +208,7 @@ class PodFolder:
 
     def save(self, record: PodRecord) -> None:
         """A reader, and an agent after a crash, sees all or nothing."""
+        # A newline before it too: a line that a full disk cut short before then spoils no other.
         line = b"\n%b\n" % msgspec.json.encode(record)
         if self._appended_bytes is None:
             record_file = self.path / RECORD

@@ -139,7 +139,7 @@ class ContainerManager:
         try:
             await self.sandbox.signal(process_id(name, run.attempt), number)
         except ProcessLookupError:
-            return  # it ended by itself; the word of that is on its way
+            return  # it ended by itself, and its exit status is about to arrive
         except ShimLost:
             self.mark_sandbox_lost(Message("Lost.Signalled"))
 
@@ -202,12 +202,17 @@ class ContainerManager:
         container = pod_lifecycle.find_container(self._pod(), name)
         if container is None or run.stopping is not None or not any(container.get(kind) for kind in ProbeKind):
             return
+
+        def emit_unhealthy(kind: ProbeKind, output: Message | str) -> None:
+            message = Message("Unhealthy", {"probe": kind.label, "output": output})
+            self._events.emit(self._pod(), message, container=name, warning=True)
+
         prober = Prober(
             container,
             partial(self._run_handler, container, run),
             passed_startup=run.passed_startup,
             on_update=partial(self._on_probe_update, name, run),
-            on_failure=partial(self._emit_unhealthy, name),
+            on_failure=emit_unhealthy,
         )
         self._probers[name] = prober
         prober.start(max(self._config.clock() - (run.started_at or 0.0), 0.0))
@@ -250,10 +255,6 @@ class ContainerManager:
             probe = update.kind.label.lower()
             self.unhealthy[name] = Message("Killing.Probe", {"container": name, "probe": probe})
         self._save_and_wake()
-
-    def _emit_unhealthy(self, name: str, kind: ProbeKind, output: Message | str) -> None:
-        message = Message("Unhealthy", {"probe": kind.label, "output": output})
-        self._events.emit(self._pod(), message, container=name, warning=True)
 
     async def _post_start(self, container: Obj, run: ContainerRun, hook: Obj) -> None:
         result = await self._run_handler(container, run, hook, HOOK_SECONDS)
@@ -326,4 +327,4 @@ async def stop_all(sandbox: Sandbox, grace_seconds: float) -> None:
                 with suppress(ProcessLookupError):
                     await sandbox.signal(name, number)
         if ends:
-            await asyncio.wait(ends, timeout=seconds)
+            await asyncio.wait(ends, timeout=seconds)  # after KILL without a limit: the kernel ends them

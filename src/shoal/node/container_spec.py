@@ -21,7 +21,6 @@ from shoal.node.checkpoint import PodFolder, PodRecord
 from shoal.node.cluster_dns import hostname_of
 from shoal.node.config import NodeConfig
 from shoal.node.environment import EnvContext, command_line, declared_variables, environment
-from shoal.node.images import Images
 from shoal.node.messages import text
 from shoal.node.pod_lifecycle import Waiting
 from shoal.node.pod_references import Lookup, ReferenceMissing
@@ -144,7 +143,10 @@ def _build_spec(
     folder.path.mkdir(parents=True, exist_ok=True)
     cwd = container.get("workingDir") or config.images.working_dir(image) or config.working_dir
     mounts = (*config.images.mounts(image), *volumes.mounts_for(container, prepared, variables))
-    _check_python(config.images, image, mounts)
+    home = config.images.python(image)
+    if home and not (home / "bin").is_dir() and not any(home.is_relative_to(mount.target) for mount in mounts):
+        # The program would else run with some other Python than the one that was meant, and not say so.
+        raise CannotStart(Waiting("ImageNotConfigured", config.images.missing_python(image)), path=home / "bin")
     hidden = config.confinement.hidden if config.confinement else ()
     _check_sources(mounts, hidden, folder)
     return ProcessSpec(
@@ -171,14 +173,6 @@ def _check_sources(mounts: tuple[Mount, ...], hidden: tuple[Path, ...], folder: 
             continue
         if ".." in source.parts or not source.is_relative_to(folder.path):
             raise ReferenceMissing(Message("Mount.NodePath", {"path": str(source)}))
-
-
-def _check_python(images: Images, image: str, mounts: tuple[Mount, ...]) -> None:
-    """A program would else run with some other Python than the one that was meant, and not say so."""
-    home = images.python(image)
-    if home is None or (home / "bin").is_dir() or any(home.is_relative_to(mount.target) for mount in mounts):
-        return
-    raise CannotStart(Waiting("ImageNotConfigured", images.missing_python(image)), path=home / "bin")
 
 
 def _working_dir_mount(cwd: str, mounts: tuple[Mount, ...], folder: PodFolder, name: str) -> tuple[Mount, ...]:

@@ -49,8 +49,8 @@ class EnvContext:
 def expand(text: str, variables: Mapping[str, str]) -> str:
     """`$(NAME)` becomes its value; `$$` becomes `$`; an unknown name stays as it is written.
 
-    A variable may hold others several times and be held by the next one, which doubles with each step: NotThere where
-    the text becomes longer than a process can be given.
+    A variable may hold others several times and be held by the next one, which doubles with each step: ReferenceMissing
+    where the text becomes longer than a process can be given.
     """
     pieces: list[str] = []
     size = end = 0
@@ -95,7 +95,7 @@ def reader(pod: Obj, env_context: EnvContext) -> Read:
 
 def declared_variables(pod: Obj, container: Obj, env_context: EnvContext) -> dict[str, str]:
     """The variables that come from the manifest and the cluster: these `$(VAR)` may name."""
-    variables = dict(_service_links(pod, env_context.services))
+    variables = dict(service_links(pod, env_context.services))
     size = _Size("Environment.ManyVariables")
     read = reader(pod, env_context)
     for source in container.get("envFrom") or ():
@@ -190,7 +190,7 @@ def _from_source(source: Obj, read: Read, size: _Size) -> dict[str, str]:
 # Links to Services, as Docker once named them
 
 
-def _service_links(pod: Obj, services: Iterable[Obj]) -> Iterable[tuple[str, str]]:
+def service_links(pod: Obj, services: Iterable[Obj]) -> Iterable[tuple[str, str]]:
     only_api = pod["spec"].get("enableServiceLinks") is False
     for service in sorted(services, key=name_of):
         if only_api and (namespace_of(service), name_of(service)) != API:
@@ -205,20 +205,16 @@ def _service_links(pod: Obj, services: Iterable[Obj]) -> Iterable[tuple[str, str
         for port in ports:
             if port.get("name"):
                 yield f"{stem}_SERVICE_PORT_{_variable_name(port['name'])}", str(port["port"])
-        yield from _docker_links(stem, address, ports)
-
-
-def _docker_links(stem: str, address: str, ports: list[Obj]) -> Iterable[tuple[str, str]]:
-    for index, port in enumerate(ports):
-        protocol = str(port.get("protocol") or "TCP")
-        url = f"{protocol.lower()}://{address}:{port['port']}"
-        if index == 0:
-            yield f"{stem}_PORT", url
-        link = f"{stem}_PORT_{port['port']}_{protocol}"
-        yield link, url
-        yield f"{link}_PROTO", protocol.lower()
-        yield f"{link}_PORT", str(port["port"])
-        yield f"{link}_ADDR", address
+        for index, port in enumerate(ports):
+            protocol = str(port.get("protocol") or "TCP")
+            url = f"{protocol.lower()}://{address}:{port['port']}"
+            if index == 0:
+                yield f"{stem}_PORT", url
+            link = f"{stem}_PORT_{port['port']}_{protocol}"
+            yield link, url
+            yield f"{link}_PROTO", protocol.lower()
+            yield f"{link}_PORT", str(port["port"])
+            yield f"{link}_ADDR", address
 
 
 def _variable_name(name: str) -> str:

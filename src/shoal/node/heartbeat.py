@@ -47,12 +47,27 @@ class Heartbeat:
         self._holder = config.holder or config.name
         self._lease: Obj = {}  # as written last; empty: unknown
         self._deleted = asyncio.Event()
-        self._own = Informer(cluster, NODE, fields=f"metadata.name={config.name}", on_change=self._on_node_change)
+
+        def on_change(change: Change) -> None:
+            if change.new is None:
+                self._deleted.set()
+
+        self._own = Informer(cluster, NODE, fields=f"metadata.name={config.name}", on_change=on_change)
 
     async def register(self) -> None:
         """Make the Node, or take over the one that is there; patient with an API that is not up yet. NodeRefused
         where patience would not help."""
-        await self._retry(self._register_or_give_up)
+
+        async def register_or_give_up() -> None:
+            try:
+                await self._register()
+            except ApiError as refused:
+                if refused.code not in FINAL:
+                    raise
+                parameters = {"node": self._config.name, "error": refused.message}
+                raise NodeRefused(Message("NodeRefused.Rejected", parameters)) from refused
+
+        await self._retry(register_or_give_up)
         await self._retry(self._renew)
 
     async def run(self) -> None:
@@ -111,19 +126,6 @@ class Heartbeat:
             NODE, self._config.name, patch={"status": status}, subresource="status", field_manager="shoal-node"
         )
 
-    async def _register_or_give_up(self) -> None:
-        try:
-            await self._register()
-        except ApiError as refused:
-            if refused.code not in FINAL:
-                raise
-            parameters = {"node": self._config.name, "error": refused.message}
-            raise NodeRefused(Message("NodeRefused.Rejected", parameters)) from refused
-
-    def _on_node_change(self, change: Change) -> None:
-        if change.new is None:
-            self._deleted.set()
-
     # The Lease
 
     async def _renew(self) -> None:
@@ -138,7 +140,7 @@ class Heartbeat:
         if other := other_holder(known, self._holder, self._now()):
             raise NodeRefused(held_message(self._config.name, other))
         spec = renewal(self._holder, self._config.lease_seconds, self._now())
-        self._lease = {}
+        self._lease = {}  # a write without an answer leaves the version unknown: the next renewal reads it
         if known:
             patch = {"metadata": {"resourceVersion": known["metadata"]["resourceVersion"]}, "spec": spec}
             self._lease = await self._cluster.patch(LEASE, self._config.name, NAMESPACE, patch=patch)

@@ -47,6 +47,7 @@ def rewrite(path: Path, text: str) -> None:
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
         size = os.fstat(fd).st_size
+        # In place and padded, then cut: replacing the file would leave the old one mounted in the pod.
         os.pwrite(fd, data.ljust(size, b"\n"), 0)
         os.ftruncate(fd, len(data))
     finally:
@@ -100,7 +101,13 @@ class HostsFiles:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._services.run())
             group.create_task(self._slices.run())
-            group.create_task(self._sync_forever())
+            await self.synced()
+            self._dirty.set()
+            while True:
+                await self._dirty.wait()
+                self._dirty.clear()
+                self._sync_hosts_files()
+                await self._sync_services()
 
     def register(self, uid: str, pod: PodHosts, path: Path) -> None:
         """Write the pod's hosts file now and keep it true until `remove`."""
@@ -145,22 +152,16 @@ class HostsFiles:
             )
         return self._lines[namespace]
 
-    async def _sync_forever(self) -> None:
-        await self.synced()
-        self._dirty.set()
-        while True:
-            await self._dirty.wait()
-            self._dirty.clear()
-            for registered in list(self._files.values()):
-                text = hosts_file(registered.pod, self._lines_for(registered.pod.namespace))
-                if text == registered.text:
-                    continue
-                try:
-                    rewrite(registered.path, text)
-                    registered.text = text
-                except OSError as refused:
-                    log.warning("hosts file not written", path=str(registered.path), error=str(refused))
-            await self._sync_services()
+    def _sync_hosts_files(self) -> None:
+        for registered in list(self._files.values()):
+            text = hosts_file(registered.pod, self._lines_for(registered.pod.namespace))
+            if text == registered.text:
+                continue
+            try:
+                rewrite(registered.path, text)
+                registered.text = text
+            except OSError as refused:
+                log.warning("hosts file not written", path=str(registered.path), error=str(refused))
 
     async def _sync_services(self) -> None:
         table = service_table(self._current_directory())
@@ -174,6 +175,6 @@ class HostsFiles:
             await self._sandboxes.serve(table)
             self._table = table
         except Exception:
-            # Whatever befell the proxy, names and pods go on; the next change, or a little time, tries again.
+            # A proxy that fails must not stop names and pods; the next change, or a timer, tries again.
             log.exception("service addresses not served")
             asyncio.get_running_loop().call_later(SERVE_RETRY_SECONDS, self._dirty.set)

@@ -89,9 +89,16 @@ class NodeApi:
         if at - then >= MIN_WINDOW_SECONDS:
             self._last_sample = (at, sample, machine)
         window = max(at - then, 1e-6)
-        pods = _by_pod(sample, before, window)
-        whole = Usage((machine - machine_before) / window, psutil.virtual_memory().used)
-        return NodeUsage(whole if self._config.share == 1 else _sum(pods), pods, window)
+        pods: dict[str, dict[str, Usage]] = {}
+        for (uid, process), (seconds, memory) in sample.items():
+            spent = max(seconds - before.get((uid, process), (seconds, 0))[0], 0.0)
+            pods.setdefault(uid, {})[process.rpartition(".")[0]] = Usage(spent / window, memory)
+        if self._config.share == 1:
+            whole = Usage((machine - machine_before) / window, psutil.virtual_memory().used)
+        else:  # the machine's numbers are those of several nodes
+            used = [usage for containers in pods.values() for usage in containers.values()]
+            whole = Usage(sum(each.cpu_cores for each in used), sum(each.memory_bytes for each in used))
+        return NodeUsage(whole, pods, window)
 
     def _sample(self) -> tuple[float, Sample, float]:
         sample: Sample = {}
@@ -103,19 +110,6 @@ class NodeApi:
                     sample[(uid, process)] = used
         times = psutil.cpu_times()
         return time.monotonic(), sample, sum(times) - times.idle - times.iowait - times.guest - times.guest_nice
-
-
-def _by_pod(sample: Sample, before: Sample, window: float) -> dict[str, dict[str, Usage]]:
-    pods: dict[str, dict[str, Usage]] = {}
-    for (uid, process), (seconds, memory) in sample.items():
-        spent = max(seconds - before.get((uid, process), (seconds, 0))[0], 0.0)
-        pods.setdefault(uid, {})[process.rpartition(".")[0]] = Usage(spent / window, memory)
-    return pods
-
-
-def _sum(pods: Mapping[str, Mapping[str, Usage]]) -> Usage:
-    used = [usage for containers in pods.values() for usage in containers.values()]
-    return Usage(sum(u.cpu_cores for u in used), sum(u.memory_bytes for u in used))
 
 
 # Which container is meant
@@ -159,10 +153,20 @@ def _not_running(pod: Obj, name: str) -> ApiError:
 
 async def _stream(execution: Execution, streams: Streams) -> int:
     """Carry bytes both ways until the command ends; a client that disconnects ends the command."""
-    forwarders = [
-        asyncio.create_task(_forward_stdin(execution, streams)),
-        asyncio.create_task(_forward_resize(execution, streams)),
-    ]
+
+    async def forward_stdin() -> None:
+        if streams.stdin is not None:
+            with suppress(BrokenPipeError, ConnectionResetError):
+                async for data in streams.stdin:
+                    await execution.write(data)
+        await execution.close_stdin()
+
+    async def forward_resize() -> None:
+        if streams.resize is not None:
+            async for columns, rows in streams.resize:
+                await execution.resize(columns, rows)
+
+    forwarders = [asyncio.create_task(forward_stdin()), asyncio.create_task(forward_resize())]
     try:
         async for stream, data in execution.output():
             await (streams.stdout if stream == 1 else streams.stderr)(data)
@@ -173,18 +177,3 @@ async def _stream(execution: Execution, streams: Streams) -> int:
     finally:
         for task in forwarders:
             task.cancel()
-
-
-async def _forward_stdin(execution: Execution, streams: Streams) -> None:
-    if streams.stdin is not None:
-        with suppress(BrokenPipeError, ConnectionResetError):
-            async for data in streams.stdin:
-                await execution.write(data)
-    await execution.close_stdin()
-
-
-async def _forward_resize(execution: Execution, streams: Streams) -> None:
-    if streams.resize is None:
-        return
-    async for columns, rows in streams.resize:
-        await execution.resize(columns, rows)

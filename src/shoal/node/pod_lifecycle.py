@@ -115,8 +115,8 @@ def decide(pod: Obj, record: PodRecord, runtime: RuntimeState, *, now: float, ba
     if grace is None and main_containers_are_over(pod, record):
         grace = spec_grace(pod)
     if grace is not None:
-        return _plan_shutdown(pod, record, grace, now)
-    steps = [_plan_starts(pod, record, runtime, now, backoff), _plan_stops(pod, record, now)]
+        return plan_shutdown(pod, record, grace, now)
+    steps = [plan_starts(pod, record, runtime, now, backoff), _plan_stops(pod, record, now)]
     return Decision(
         tuple(action for step in steps for action in step.actions),
         _earliest([deadline, *(step.wake_at for step in steps)]),
@@ -238,7 +238,7 @@ def is_ready(container: Obj, run: ContainerRun | None) -> bool:
 # Starting
 
 
-def _plan_starts(pod: Obj, record: PodRecord, runtime: RuntimeState, now: float, backoff: BackOff) -> Decision:
+def plan_starts(pod: Obj, record: PodRecord, runtime: RuntimeState, now: float, backoff: BackOff) -> Decision:
     """Which containers to start now, and when the next one that waits may be."""
     if runtime.pod_blocked is not None:
         return Decision()
@@ -262,7 +262,14 @@ def _start(
     name = container["name"]
     known = record.containers.get(name) or ContainerRecord()
     if known.run is not None and known.run.is_running:
-        return _unhealthy(pod, container, known.run, runtime)
+        message = runtime.unhealthy.get(name)
+        if message is None or known.run.stopping is not None:
+            return Decision()
+        starting = container.get("startupProbe") and not known.run.passed_startup
+        probe = container.get("startupProbe" if starting else "livenessProbe") or {}
+        override = probe.get("terminationGracePeriodSeconds")
+        grace = spec_grace(pod) if override is None else float(override)
+        return Decision((BeginStop(name, grace, message),))
     if name in runtime.blocked:
         return Decision()
     if known.run is None or not known.run.is_over:  # a start that was intended and never confirmed is repeated
@@ -295,21 +302,10 @@ def run_seconds(run: ContainerRun) -> float:
     return run.ended.at - run.started_at
 
 
-def _unhealthy(pod: Obj, container: Obj, run: ContainerRun, runtime: RuntimeState) -> Decision:
-    message = runtime.unhealthy.get(container["name"])
-    if message is None or run.stopping is not None:
-        return Decision()
-    starting = container.get("startupProbe") and not run.passed_startup
-    probe = container.get("startupProbe" if starting else "livenessProbe") or {}
-    override = probe.get("terminationGracePeriodSeconds")
-    grace = spec_grace(pod) if override is None else float(override)
-    return Decision((BeginStop(container["name"], grace, message),))
-
-
 # Stopping
 
 
-def _plan_shutdown(pod: Obj, record: PodRecord, grace: float, now: float) -> Decision:
+def plan_shutdown(pod: Obj, record: PodRecord, grace: float, now: float) -> Decision:
     """Everything ends: first what does the work, then the sidecars, the last one first."""
     sidecars = [c["name"] for c in init_containers(pod) if is_sidecar(c)]
     running = record.running()
@@ -317,20 +313,15 @@ def _plan_shutdown(pod: Obj, record: PodRecord, grace: float, now: float) -> Dec
     helpers = [name for name in reversed(sidecars) if name in running]
     if not running:
         return Decision(is_finished=True)
-    order = workers or helpers[:1]
-    begun = [
-        BeginStop(name, grace, Message("Killing", {"container": name}))
-        for name in order
-        if (run := _running(record, name)) is not None and _shortens(run, grace, now)
-    ]
+    begun = []
+    for name in workers or helpers[:1]:
+        run = _running(record, name)
+        stopping = run.stopping if run is not None else None
+        if stopping is None or now + grace < stopping.at + stopping.grace_seconds:
+            begun.append(BeginStop(name, grace, Message("Killing", {"container": name})))
     if begun:
         return Decision(tuple(begun))
     return _plan_stops(pod, record, now)
-
-
-def _shortens(run: ContainerRun, grace: float, now: float) -> bool:
-    stopping = run.stopping
-    return stopping is None or now + grace < stopping.at + stopping.grace_seconds
 
 
 def _plan_stops(pod: Obj, record: PodRecord, now: float) -> Decision:

@@ -72,11 +72,16 @@ def _container_status(
     run = known.run
     state, shown = _state(pod, container, record, known, runtime, now, backoff)
     last = run if shown != "terminated" and run is not None and run.is_over else known.last
+    is_init = any(c is container for c in pod_lifecycle.init_containers(pod))
+    if is_init and not pod_lifecycle.is_sidecar(container):
+        ready = pod_lifecycle.init_is_done(container, run)
+    else:
+        ready = pod_lifecycle.is_ready(container, run)
     status: Obj = {
         "name": container["name"],
         "state": state,
         "lastState": {"terminated": _terminated(record, container, last)} if last is not None and last.is_over else {},
-        "ready": _ready(pod, container, run),
+        "ready": ready,
         "restartCount": known.restarts,
         "image": container.get("image", ""),
         "imageID": "",
@@ -85,13 +90,6 @@ def _container_status(
     if run is not None:
         status["containerID"] = container_id(record, container["name"], run)
     return status
-
-
-def _ready(pod: Obj, container: Obj, run: ContainerRun | None) -> bool:
-    is_init = any(c is container for c in pod_lifecycle.init_containers(pod))
-    if is_init and not pod_lifecycle.is_sidecar(container):
-        return pod_lifecycle.init_is_done(container, run)
-    return pod_lifecycle.is_ready(container, run)
 
 
 def container_id(record: PodRecord, name: str, run: ContainerRun) -> str:
@@ -167,21 +165,15 @@ def _phase(pod: Obj, record: PodRecord, mains: list[Obj]) -> str:
     if record.outcome is not None and not record.running():
         return record.outcome.phase
     if pod_lifecycle.main_containers_are_over(pod, record) and not record.running():
-        return "Succeeded" if _all_succeeded(pod, record) else "Failed"
+        ends = [run.ended for c in pod_lifecycle.containers(pod) if (run := _run(record, c)) is not None]
+        all_succeeded = len(ends) == len(mains) and all(end is not None and end.exit_code == 0 for end in ends)
+        return "Succeeded" if all_succeeded else "Failed"
     if is_terminating(pod) and record.finished:
         return "Failed"
     if not pod_lifecycle.is_initialized(pod, record):
         return "Pending"
     never_ran = [c for c in mains if "waiting" in c["state"] and not c["lastState"]]
     return "Pending" if never_ran else "Running"
-
-
-def _all_succeeded(pod: Obj, record: PodRecord) -> bool:
-    for container in pod_lifecycle.containers(pod):
-        known = record.containers.get(container["name"])
-        if known is None or known.run is None or known.run.ended is None or known.run.ended.exit_code != 0:
-            return False
-    return True
 
 
 def _conditions(pod: Obj, record: PodRecord, phase: str, mains: list[Obj], now: float) -> list[Obj]:

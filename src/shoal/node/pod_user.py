@@ -29,7 +29,7 @@ def user_of_namespace(namespace: str) -> int:
 
 
 def resolve_user(namespace: str, uid: int | None, gid: int | None) -> tuple[int, int]:
-    """Uid and gid for a process of the namespace; NotThere where it requests those of others."""
+    """Uid and gid for a process of the namespace; ReferenceMissing where it requests those of others."""
     own = user_of_namespace(namespace)
     for field, number in (("runAsUser", uid), ("runAsGroup", gid)):
         if number not in (None, own) and number in range(FIRST, FIRST + COUNT):

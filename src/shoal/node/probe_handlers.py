@@ -9,14 +9,13 @@ from __future__ import annotations
 import asyncio
 import os
 import ssl
-from collections.abc import Mapping
 
 from shoal.kube.messages import Message
 from shoal.kube.objects import Obj
 from shoal.node.messages import MessageError
 from shoal.node.pod_lifecycle import all_containers
 from shoal.node.probe_results import ProbeResult
-from shoal.node.sandbox.interface import Execution, Sandbox, ShimLost
+from shoal.node.sandbox.interface import Sandbox, ShimLost
 
 MAX_OUTPUT_BYTES = 10 << 10
 MAX_RESPONSE_BYTES = 10 << 10
@@ -32,11 +31,11 @@ async def run_handler(
     """The result of one probe or hook. Never raises for what the container did; a lost shim is a failed result."""
     try:
         if command := handler.get("exec"):
-            return await _run_command(sandbox, process, tuple(command.get("command") or ()), timeout)
+            return await run_command(sandbox, process, tuple(command.get("command") or ()), timeout)
         if request := handler.get("httpGet"):
-            return await asyncio.wait_for(_http(sandbox, pod, container, request, ip, timeout), timeout)
+            return await asyncio.wait_for(probe_http(sandbox, pod, container, request, ip, timeout), timeout)
         if connection := handler.get("tcpSocket"):
-            return await _tcp(sandbox, pod, container, connection, ip, timeout)
+            return await probe_tcp(sandbox, pod, container, connection, ip, timeout)
         if pause := handler.get("sleep"):
             await asyncio.sleep(float(pause["seconds"]))
             return ProbeResult(True)
@@ -65,28 +64,25 @@ def port_number(pod: Obj, container: Obj, port: int | str) -> int:
     raise NoSuchPort(Message("Handler.NoSuchPort", {"port": port}))
 
 
-async def _run_command(sandbox: Sandbox, process: str, argv: tuple[str, ...], timeout: float) -> ProbeResult:
+async def run_command(sandbox: Sandbox, process: str, argv: tuple[str, ...], timeout: float) -> ProbeResult:
     execution = await sandbox.execute(process, argv)
+    kept = b""
     try:
-        output, code = await asyncio.wait_for(_collect(execution), timeout)
+        async with asyncio.timeout(timeout):
+            await execution.close_stdin()
+            async for _, data in execution.output():
+                kept += data[: MAX_OUTPUT_BYTES - len(kept)]
+            code = await execution.wait()
     except TimeoutError:
         await execution.kill()
         return ProbeResult(False, Message("Handler.CommandTimedOut", {"command": " ".join(argv), "seconds": timeout}))
     except asyncio.CancelledError:  # the caller is cancelled: the container is being stopped
         await execution.kill()
         raise
-    return ProbeResult(code == 0, output)
+    return ProbeResult(code == 0, kept.decode(errors="replace").strip())
 
 
-async def _collect(execution: Execution) -> tuple[str, int]:
-    await execution.close_stdin()
-    kept = b""
-    async for _, data in execution.output():
-        kept += data[: MAX_OUTPUT_BYTES - len(kept)]
-    return kept.decode(errors="replace").strip(), await execution.wait()
-
-
-async def _tcp(sandbox: Sandbox, pod: Obj, container: Obj, handler: Obj, ip: str, timeout: float) -> ProbeResult:
+async def probe_tcp(sandbox: Sandbox, pod: Obj, container: Obj, handler: Obj, ip: str, timeout: float) -> ProbeResult:
     host, port = handler.get("host") or ip, port_number(pod, container, handler["port"])
     try:
         (await sandbox.dial(host, port, timeout=timeout)).close()
@@ -104,7 +100,7 @@ def _describe_error(refused: OSError, timeout: float) -> Message | str:
     return (os.strerror(refused.errno) if refused.errno else str(refused)).lower()
 
 
-async def _http(sandbox: Sandbox, pod: Obj, container: Obj, handler: Obj, ip: str, timeout: float) -> ProbeResult:
+async def probe_http(sandbox: Sandbox, pod: Obj, container: Obj, handler: Obj, ip: str, timeout: float) -> ProbeResult:
     scheme = str(handler.get("scheme") or "HTTP").lower()
     host, port = handler.get("host") or ip, port_number(pod, container, handler["port"])
     path = handler.get("path") or "/"
@@ -116,28 +112,25 @@ async def _http(sandbox: Sandbox, pod: Obj, container: Obj, handler: Obj, ip: st
     except OSError as refused:
         parameters = {"url": url, "address": f"{host}:{port}", "cause": _describe_error(refused, timeout)}
         return ProbeResult(False, Message("Handler.NotRequested", parameters))
+    context = None
+    if scheme == "https":
+        # A probe checks whether the pod answers, not its identity: self-signed certificates are the rule.
+        context = ssl.create_default_context()
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
     reader, writer = await asyncio.open_connection(
-        sock=connection,
-        ssl=_tls_context() if scheme == "https" else None,
-        server_hostname=host if scheme == "https" else None,
+        sock=connection, ssl=context, server_hostname=host if context is not None else None
     )
+    fields = {"Host": f"{host}:{port}", "User-Agent": "kube-probe/shoal", "Accept": "*/*", **headers}
+    lines = [f"GET {path} HTTP/1.1"]
+    lines += [f"{name}: {value}" for name, value in {**fields, "Connection": "close"}.items() if value != ""]
     try:
-        writer.write(_request(path, f"{host}:{port}", headers))
+        writer.write("\r\n".join([*lines, "", ""]).encode())
         await writer.drain()
         line = await reader.readline()
         await reader.read(MAX_RESPONSE_BYTES)
     finally:
         writer.close()
-    return _check_response(url, line)
-
-
-def _request(path: str, host: str, headers: Mapping[str, str]) -> bytes:
-    fields = {"Host": host, "User-Agent": "kube-probe/shoal", "Accept": "*/*", **headers, "Connection": "close"}
-    lines = [f"GET {path} HTTP/1.1", *(f"{name}: {value}" for name, value in fields.items() if value != "")]
-    return "\r\n".join([*lines, "", ""]).encode()
-
-
-def _check_response(url: str, line: bytes) -> ProbeResult:
     parts = line.decode("latin-1").split()
     if len(parts) < 2 or not parts[0].startswith("HTTP/") or not parts[1].isdigit():
         return ProbeResult(False, Message("Handler.NotHttp", {"url": url}))
@@ -145,11 +138,3 @@ def _check_response(url: str, line: bytes) -> ProbeResult:
     if 200 <= code < 400:
         return ProbeResult(True)
     return ProbeResult(False, Message("Handler.StatusCode", {"code": code}))
-
-
-def _tls_context() -> ssl.SSLContext:
-    """A probe checks whether the pod answers, not its identity: self-signed certificates are the rule."""
-    context = ssl.create_default_context()
-    context.check_hostname = False
-    context.verify_mode = ssl.CERT_NONE
-    return context

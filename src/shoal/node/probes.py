@@ -72,7 +72,13 @@ class Prober:
         counter = ProbeCounter(timing_of(probe))
         probed_at: float | None = None
         while True:
-            await _until(next_probe_at(self._started_at, probed_at, counter.timing))
+            # A timer with an Event rather than sleep(): it may be due in the very turn in which the prober is stopped.
+            reached = asyncio.Event()
+            timer = loop.call_at(next_probe_at(self._started_at, probed_at, counter.timing), reached.set)
+            try:
+                await reached.wait()
+            finally:
+                timer.cancel()
             probed_at = loop.time()
             result = await self._run_probe(probe, counter.timing.timeout)
             if not result.ok:
@@ -85,13 +91,3 @@ class Prober:
                 if counter.verdict:
                     self._start_after_startup()
                 return
-
-
-async def _until(deadline: float) -> None:
-    """A timer of the loop, nothing more. It may be due in the very turn in which its waiter is cancelled."""
-    reached = asyncio.Event()
-    timer = asyncio.get_running_loop().call_at(deadline, reached.set)
-    try:
-        await reached.wait()
-    finally:
-        timer.cancel()

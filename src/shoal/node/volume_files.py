@@ -16,7 +16,7 @@ from shoal.kube.objects import Obj
 from shoal.node.downward_api import field_value, resource_value
 from shoal.node.environment import EnvContext, Read, reader
 from shoal.node.pod_references import ReferenceMissing, not_found
-from shoal.node.service_account_tokens import IssuedTokens, token_request_of
+from shoal.node.service_account_tokens import token_request_of
 
 DEFAULT_MODE = 0o644
 
@@ -69,20 +69,16 @@ def _projected(source: Obj, pod: Obj, env_context: EnvContext, read: Read, field
         elif chosen := part.get("downwardAPI"):
             files.update(_downward(chosen, pod, env_context, field, mode))
         elif "serviceAccountToken" in part:
-            chosen = part["serviceAccountToken"] or {}
-            files[chosen["path"]] = File(_token(chosen, env_context.lookup.issued), mode)
+            chosen, issued = part["serviceAccountToken"] or {}, env_context.lookup.issued
+            token_request = token_request_of(chosen)
+            if issued is None:
+                raise ReferenceMissing(Message("Token.NotIssued"))
+            if token_request not in issued.tokens:
+                raise ReferenceMissing(issued.refusals.get(token_request) or Message("Token.NotRequested"))
+            files[chosen["path"]] = File(issued.tokens[token_request], mode)
         else:
             raise ReferenceMissing(Message("Volume.UnknownSource", {"sources": list(part)}))
     return files
-
-
-def _token(source: Obj, issued: IssuedTokens | None) -> bytes:
-    token_request = token_request_of(source)
-    if issued is None:
-        raise ReferenceMissing(Message("Token.NotIssued"))
-    if token_request not in issued.tokens:
-        raise ReferenceMissing(issued.refusals.get(token_request) or Message("Token.NotRequested"))
-    return issued.tokens[token_request]
 
 
 def _mode(source: Obj) -> int:

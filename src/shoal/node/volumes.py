@@ -15,7 +15,7 @@ from __future__ import annotations
 import os
 import shutil
 import stat
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -47,7 +47,7 @@ class PreparedVolume:
 
 
 def prepare(pod: Obj, folder: PodFolder, env_context: EnvContext) -> dict[str, PreparedVolume]:
-    """Every volume of the pod by name; raises NotThere for the first that cannot be had."""
+    """Every volume of the pod by name; raises ReferenceMissing for the first that cannot be had."""
     volumes = {}
     for volume in pod["spec"].get("volumes") or ():
         volumes[volume["name"]] = _prepare_one(pod, volume, folder, env_context)
@@ -106,7 +106,8 @@ def _empty_dir(pod: Obj, volume: Obj, place: Path) -> PreparedVolume:
         raise ReferenceMissing(Message("Volume.UnknownMedium", {"volume": volume["name"], "medium": medium}))
     size = Quantity.parse(str(source["sizeLimit"])).value() if source.get("sizeLimit") else None
     if medium == "Memory":
-        if _is_mounted_whole_once(pod, volume["name"]):
+        mounts = [m for c in all_containers(pod) for m in c.get("volumeMounts") or () if m["name"] == volume["name"]]
+        if len(mounts) < 2 and not any(m.get("subPath") or m.get("subPathExpr") for m in mounts):
             return PreparedVolume(None, size_bytes=size or None)
         if SHARED_MEMORY.is_dir() and os.access(SHARED_MEMORY, os.W_OK):
             place = _private_folder(_shared_memory_of(uid_of(pod))) / volume["name"]
@@ -132,11 +133,6 @@ def _private_folder(path: Path) -> Path:
     finally:
         os.close(folder)
     return path
-
-
-def _is_mounted_whole_once(pod: Obj, name: str) -> bool:
-    mounts = [m for c in all_containers(pod) for m in c.get("volumeMounts") or () if m["name"] == name]
-    return len(mounts) < 2 and not any(m.get("subPath") or m.get("subPathExpr") for m in mounts)
 
 
 def _claim_volume(pod: Obj, source: Obj, env_context: EnvContext) -> PreparedVolume:
@@ -174,15 +170,6 @@ def _make_folder(path: Path, mode: int) -> None:
         ) from refused
 
 
-def _make_file(path: Path) -> None:
-    try:
-        path.touch(mode=0o644, exist_ok=True)
-    except OSError as refused:
-        raise ReferenceMissing(
-            Message("HostPath.FileNotMade", {"path": str(path), "error": refused.strerror})
-        ) from refused
-
-
 _CHECKS: Mapping[str, tuple[Callable[[int], bool], str]] = {
     "Directory": (stat.S_ISDIR, "a directory"),
     "DirectoryOrCreate": (stat.S_ISDIR, "a directory"),
@@ -201,7 +188,11 @@ def _host_path(path: Path, kind: str, *, may_create: bool) -> Path:
         if kind in ("", "DirectoryOrCreate"):
             _make_folder(path, 0o755)
         elif kind == "FileOrCreate":
-            _make_file(path)
+            try:
+                path.touch(mode=0o644, exist_ok=True)
+            except OSError as refused:
+                parameters = {"path": str(path), "error": refused.strerror}
+                raise ReferenceMissing(Message("HostPath.FileNotMade", parameters)) from refused
     if kind:
         fits, what = _CHECKS[kind]
         if not path.exists() or not fits(path.stat().st_mode):
@@ -216,11 +207,7 @@ def mounts_for(
     container: Obj, volumes: Mapping[str, PreparedVolume], variables: Mapping[str, str]
 ) -> tuple[Mount, ...]:
     """The container's mounts, outer folders before what is mounted inside them."""
-    mounts = list(_mounts(container, volumes, variables))
-    return tuple(sorted(mounts, key=lambda mount: len(PurePosixPath(mount.target).parts)))
-
-
-def _mounts(container: Obj, volumes: Mapping[str, PreparedVolume], variables: Mapping[str, str]) -> Iterator[Mount]:
+    mounts = []
     for volume_mount in container.get("volumeMounts") or ():
         volume = volumes.get(volume_mount["name"])
         if volume is None:
@@ -229,27 +216,26 @@ def _mounts(container: Obj, volumes: Mapping[str, PreparedVolume], variables: Ma
         read_only = volume.read_only or bool(volume_mount.get("readOnly"))
         target = _without_nul("mountPath", str(PurePosixPath("/") / volume_mount["mountPath"]))
         if volume.path is None:
-            yield Mount(target, None, read_only, volume.size_bytes)
+            mounts.append(Mount(target, None, read_only, volume.size_bytes))
             continue
-        sub_path = _without_nul("subPath", _sub_path(volume_mount, variables))
+        if expression := volume_mount.get("subPathExpr"):
+            if unknown := unknown_names(expression, variables):
+                parameters = {"mount": volume_mount["name"], "variables": unknown}
+                raise ReferenceMissing(Message("SubPath.UnknownVariable", parameters))
+            sub_path = expand(expression, variables)
+        else:
+            sub_path = volume_mount.get("subPath") or ""
+        sub_path = _without_nul("subPath", sub_path)
         if sub_path:
             _check_sub_path(volume.path, sub_path, make=volume.may_create and not volume.read_only)
-        yield Mount(target, volume.path, read_only, sub_path=sub_path)
+        mounts.append(Mount(target, volume.path, read_only, sub_path=sub_path))
+    return tuple(sorted(mounts, key=lambda mount: len(PurePosixPath(mount.target).parts)))
 
 
 def _without_nul(field: str, path: str) -> str:
     if "\0" in path:
         raise ReferenceMissing(Message("Mount.NulByte", {"field": field, "path": path}))
     return path
-
-
-def _sub_path(volume_mount: Obj, variables: Mapping[str, str]) -> str:
-    if expression := volume_mount.get("subPathExpr"):
-        if unknown := unknown_names(expression, variables):
-            parameters = {"mount": volume_mount["name"], "variables": unknown}
-            raise ReferenceMissing(Message("SubPath.UnknownVariable", parameters))
-        return expand(expression, variables)
-    return volume_mount.get("subPath") or ""
 
 
 def _check_sub_path(volume: Path, sub_path: str, *, make: bool) -> None:

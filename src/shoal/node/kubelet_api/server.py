@@ -51,9 +51,12 @@ class KubeletServer:
 
     @asynccontextmanager
     async def served(self, listener: socket.socket, *, tls: ssl.SSLContext) -> AsyncIterator[None]:
+        async def health(_: web.Request) -> web.Response:
+            return web.Response(text="ok")
+
         app = web.Application(middlewares=[self._middleware])
         place = "{namespace}/{pod}/{container}"
-        app.router.add_get("/healthz", self._health)
+        app.router.add_get("/healthz", health)
         app.router.add_get(f"/containerLogs/{place}", self._logs)
         app.router.add_route("*", f"/exec/{place}", self._exec)
         app.router.add_route("*", "/exec/{namespace}/{pod}/{uid}/{container}", self._exec)
@@ -85,9 +88,6 @@ class KubeletServer:
         except (OutcomeUnknown, OSError) as error:
             log.warning("a request to this node failed", path=request.path, error=str(error))
             return web.Response(status=503, text=f"{error}\n")
-
-    async def _health(self, _: web.Request) -> web.Response:
-        return web.Response(text="ok")
 
     def _pod(self, request: web.Request) -> Obj:
         key = Key(request.match_info["namespace"], request.match_info["pod"])

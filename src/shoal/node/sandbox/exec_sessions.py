@@ -33,9 +33,18 @@ class ExecSessions:
         ProcessLookupError where the process beside which it is to run has ended, OSError where the machine refuses
         one of the things it takes; nothing is left open then."""
         with ExitStack() as here, ExitStack() as agents:
-            mount_ns = _open_mount_ns(proc.pid)
+            try:
+                # The files it sees, taken now: from here on the command ends by being killed, whenever that is.
+                mount_ns = syscalls.open_namespace("mnt", proc.pid)
+            except FileNotFoundError as gone:  # it has ended and is not reaped yet
+                raise ProcessLookupError from gone
             here.callback(os.close, mount_ns)
-            theirs, ours = _terminal() if message["tty"] else _pipes()
+            ours: tuple[int, ...]
+            if message["tty"]:
+                terminal, program = os.openpty()
+                theirs, ours = (program, program, program), (terminal,)
+            else:
+                theirs, ours = _open_pipes()
             here.callback(wire.close_all, tuple(set(theirs)))  # a terminal is all three
             agents.callback(wire.close_all, ours)
             pid = os.fork()
@@ -70,15 +79,7 @@ class ExecSessions:
                 proctree.kill(member)
 
 
-def _open_mount_ns(pid: int) -> int:
-    """The files it sees, taken now: from here on the command ends by being killed, whenever that is."""
-    try:
-        return syscalls.open_namespace("mnt", pid)
-    except FileNotFoundError as gone:  # it has ended and is not reaped yet
-        raise ProcessLookupError from gone
-
-
-def _pipes() -> tuple[tuple[int, int, int], tuple[int, ...]]:
+def _open_pipes() -> tuple[tuple[int, int, int], tuple[int, ...]]:
     made = []
     with ExitStack() as opened:
         for _ in range(3):
@@ -87,8 +88,3 @@ def _pipes() -> tuple[tuple[int, int, int], tuple[int, ...]]:
         opened.pop_all()
     stdin, stdout, stderr = made
     return (stdin[0], stdout[1], stderr[1]), (stdin[1], stdout[0], stderr[0])
-
-
-def _terminal() -> tuple[tuple[int, int, int], tuple[int, ...]]:
-    agents, programs = os.openpty()
-    return (programs, programs, programs), (agents,)

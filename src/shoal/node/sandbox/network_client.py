@@ -33,7 +33,7 @@ ServiceTable = Mapping[tuple[str, int], tuple[tuple[str, int], ...]]
 
 
 class NetworkClient:
-    """One fabric, whichever process it is just now."""
+    """The network process of the cluster; one that died is replaced by another."""
 
     def __init__(self, zygote: Zygote, folder: Path, config: Mapping[str, Any]) -> None:
         self._zygote = zygote
@@ -55,7 +55,7 @@ class NetworkClient:
         return f"http://{self._config['gateway']}:{PROXY_PORT}"
 
     async def find(self) -> None:
-        """The fabric of an earlier life, or a new one."""
+        """Connect to the network process of an earlier agent, or start one."""
         try:
             await self._connect(wire.connect(str(self._folder), network_process.SOCKET))
         except (OSError, SandboxFailed):  # none, or one that was just about to end
@@ -64,7 +64,7 @@ class NetworkClient:
             await self._start()
 
     async def _namespaces_from_shim(self) -> list[int]:
-        """Where a fabric died before its pods: the network they are in. None where there are no pods either."""
+        """The network of pods that outlived their network process; empty where there are no pods either."""
         for path in sorted(self._folder.glob(f"*/{shim.SOCKET}")):
             try:
                 sandbox = ShimClient(wire.connect(str(path.parent), shim.SOCKET), path.parent)
@@ -90,25 +90,20 @@ class NetworkClient:
             await asyncio.shield(self._repair)
 
     async def _start(self) -> None:
-        ours = await self._fork_process()
-        await self._connect(ours)
-
-    async def _fork_process(self) -> socket.socket:
-        """Have a fabric forked; our end of the conversation with it."""
         for attempt in (1, 2):
             ours, theirs = socket.socketpair()
             fds = [theirs.detach(), *(os.dup(fd) for fd in self.namespaces)]
             try:
-                await self._zygote.send({"do": "weave", "config": self._config}, fds)
+                await self._zygote.send({"do": "fork_network", "config": self._config}, fds)
             except wire.Closed as closed:
                 ours.close()
                 if attempt == 2:
                     raise SandboxFailed("the process that forks the pods' network died twice") from closed
             else:
-                return ours
-        raise AssertionError("unreachable: the second attempt returns or raises")
+                await self._connect(ours)
+                return
 
-    async def _ping(self) -> None:
+    async def _ping_forever(self) -> None:
         """Ping at intervals: a process that hangs closes no socket, so no event reports it, and pods would be without
         Services and the way out."""
         while True:
@@ -135,7 +130,7 @@ class NetworkClient:
         self._rpc = RpcConnection(wire.Channel(sock), on_message=self._on_message, on_closed=self._on_closed)
         await self._hello
         if self._pinging is None:
-            self._pinging = asyncio.get_running_loop().create_task(self._ping())
+            self._pinging = asyncio.get_running_loop().create_task(self._ping_forever())
 
     def _on_message(self, message: dict[str, Any], fds: list[int]) -> None:
         assert self._hello is not None
@@ -158,14 +153,18 @@ class NetworkClient:
             self._start_repair()
 
     def _start_repair(self) -> None:
-        self._repair = asyncio.get_running_loop().create_task(self._restart())
-        self._repair.add_done_callback(_log_failure)
+        async def restart() -> None:
+            await self._start()
+            self._repair = None
+            self.set_pods(self._pods)
+            await self.serve(self._services)
 
-    async def _restart(self) -> None:
-        await self._start()
-        self._repair = None
-        self.set_pods(self._pods)
-        await self.serve(self._services)
+        def log_failure(repair: asyncio.Task[None]) -> None:
+            if not repair.cancelled() and (failure := repair.exception()) is not None:
+                _log.warning("the pods' network was not replaced: %s", failure)
+
+        self._repair = asyncio.get_running_loop().create_task(restart())
+        self._repair.add_done_callback(log_failure)
 
     def set_pods(self, pods: Mapping[str, str]) -> None:
         """Which pods there are, by address, and where their hosts files lie."""
@@ -204,7 +203,7 @@ class NetworkClient:
         await wait_gone([self.pid])
 
     async def disconnect(self, *, wait: bool) -> None:
-        """`wait`: no pod is left, so the fabric ends too; until it has."""
+        """`wait`: no pod is left, so the network process ends too; return once it has."""
         for task in (self._repair, self._pinging):
             if task is not None:
                 task.cancel()
@@ -214,8 +213,3 @@ class NetworkClient:
         self.namespaces = []
         if wait and self.pid:
             await wait_gone([self.pid])
-
-
-def _log_failure(repair: asyncio.Task[None]) -> None:
-    if not repair.cancelled() and (failure := repair.exception()) is not None:
-        _log.warning("the pods' network was not replaced: %s", failure)

@@ -46,10 +46,18 @@ LOG = "fabric.log"
 
 
 def main(config: dict[str, Any], fds: list[int]) -> None:
-    """Become the fabric. `fds`: the conversation with the agent, then the namespaces of a fabric that died."""
+    """Become the network process. `fds`: the channel to the agent, then the namespaces of the process before it."""
     agent = wire.Channel(socket.socket(fileno=fds[0]))
     try:
-        _daemonize(config["folder"])
+        os.setsid()
+        syscalls.set_title("shoal-network")
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN)
+        devnull = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
+        log_flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+        error_log = os.open(f"{config['folder']}/fabric.err", log_flags, 0o600)
+        for target, fd in ((0, devnull), (1, devnull), (2, error_log)):
+            os.dup2(fd, target)
         raise_descriptor_limit()
         outside = (
             egress_outside.start(os.getpid(), folder=config["folder"], closing=fds) if config["isolated"] else None
@@ -61,17 +69,6 @@ def main(config: dict[str, Any], fds: list[int]) -> None:
             agent.send({"event": "failed", "message": f"{error.filename}: {error.strerror}"})
         return
     asyncio.run(PodNetwork(config, bridge, namespaces).run(agent, outside))
-
-
-def _daemonize(folder: str) -> None:
-    os.setsid()
-    syscalls.set_title("shoal-fabric")
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)
-    devnull = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
-    error_log = os.open(f"{folder}/fabric.err", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-    for target, fd in ((0, devnull), (1, devnull), (2, error_log)):
-        os.dup2(fd, target)
 
 
 def _enter_namespaces(config: dict[str, Any], existing: list[int]) -> list[int]:
@@ -107,7 +104,7 @@ def _create_bridge(config: dict[str, Any]) -> int:
 
 
 class PodNetwork:
-    """Conversations with agents, and what they set: the table of services, the pods and their hosts files."""
+    """The connected agents, and what they set: the table of services, the pods and their hosts files."""
 
     def __init__(self, config: dict[str, Any], bridge: int | None, namespaces: list[int]) -> None:
         self._config = config
@@ -128,24 +125,22 @@ class PodNetwork:
         self._egress = EgressProxy(self._config, outside, self._pods, services=lambda: self._services, faults=faults)
         self._services = ServiceProxy(self._bridge, self._egress.dial, self._limits)
         server = wire.listen(self._config["folder"], SOCKET)
-        asyncio.get_running_loop().add_reader(server.fileno(), self._accept, server)
+        asyncio.get_running_loop().add_reader(
+            server.fileno(), lambda: self._add_agent(wire.Channel(server.accept()[0]))
+        )
         if self._config["isolated"]:
             await self._start_egress()
         self._add_agent(agent)
-        self._exit_with_folder()
+        deletions = syscalls.watch_deletions(self._config["folder"])
+
+        def on_deletion() -> None:
+            if SOCKET in syscalls.read_deletions(deletions):
+                self._done.set()  # a network process that cannot be found any more is of no use
+
+        asyncio.get_running_loop().add_reader(deletions, on_deletion)
         await self._done.wait()
         with suppress(FileNotFoundError):
             os.unlink(f"{self._config['folder']}/{SOCKET}")
-
-    def _exit_with_folder(self) -> None:
-        """A fabric that cannot be found any more is of no use."""
-        deletions = syscalls.watch_deletions(self._config["folder"])
-
-        def on_event() -> None:
-            if SOCKET in syscalls.read_deletions(deletions):
-                self._done.set()
-
-        asyncio.get_running_loop().add_reader(deletions, on_event)
 
     async def _start_egress(self) -> None:
         gateway = self._config["gateway"]
@@ -161,10 +156,6 @@ class PodNetwork:
             netfilter.redirect_outgoing_tcp(gateway, self._config["prefix"], REDIRECT_PORT)
         except OSError:
             self._is_open = False  # this kernel cannot; the proxy is there
-
-    def _accept(self, server: socket.socket) -> None:
-        sock, _ = server.accept()
-        self._add_agent(wire.Channel(sock))
 
     def _add_agent(self, channel: wire.Channel) -> None:
         def on_event(message: dict[str, Any], _: list[int]) -> None:

@@ -78,7 +78,15 @@ class RpcConnection:
 
     def _on_readable(self) -> None:
         try:
-            self._dispatch()
+            for message, fds in self._channel.receive():
+                if "n" not in message or "do" in message:
+                    self._on_message(message, fds)
+                    continue
+                answer = self._pending.get(message["n"])
+                if answer is not None and not answer.done():
+                    answer.set_result((message, fds))
+                else:
+                    wire.close_all(fds)
         except wire.Closed:
             self._disconnect()
         except Exception:
@@ -86,17 +94,6 @@ class RpcConnection:
             # had disconnected. Its users handle that case.
             self._disconnect()
             raise
-
-    def _dispatch(self) -> None:
-        for message, fds in self._channel.receive():
-            if "n" not in message or "do" in message:
-                self._on_message(message, fds)
-                continue
-            answer = self._pending.get(message["n"])
-            if answer is not None and not answer.done():
-                answer.set_result((message, fds))
-            else:
-                wire.close_all(fds)
 
     def _disconnect(self) -> None:
         if not self.is_open:
@@ -114,15 +111,7 @@ class RpcConnection:
         self._loop.remove_writer(self._number)
         self._channel.close()
         # The listener references this conversation too: without a cycle both are freed as soon as they are unused.
-        self._on_message, self._on_closed = _close_fds, _no_op
+        self._on_message, self._on_closed = (lambda _, fds: wire.close_all(fds)), lambda: None
         for answer in self._pending.values():
             if not answer.done():
                 answer.set_exception(wire.Closed("the conversation is over"))
-
-
-def _close_fds(_: Message, fds: list[int]) -> None:
-    wire.close_all(fds)
-
-
-def _no_op() -> None:
-    """There is no listener any more."""

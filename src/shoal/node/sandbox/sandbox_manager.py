@@ -29,7 +29,7 @@ from urllib.request import getproxies_environment
 from shoal.node.sandbox import shim, shim_journal, wire
 from shoal.node.sandbox.egress_outside import host_resolv_conf
 from shoal.node.sandbox.external_dns import resolv_conf
-from shoal.node.sandbox.interface import Exited, LostSandbox, Network, ProcessState, SandboxSpec, ShimLost
+from shoal.node.sandbox.interface import Exited, LostSandbox, Network, SandboxSpec, ShimLost
 from shoal.node.sandbox.network_client import NetworkClient
 from shoal.node.sandbox.shim_client import (
     SandboxFailed,
@@ -94,11 +94,20 @@ class SandboxManager:
         try:
             await zygote.start()
             manager = cls(
-                folder, zygote, network=_choose_network(network, zygote.allowed), lock=lock, pids_limit=pids_limit
+                folder, zygote, network=choose_network(network, zygote.allowed), lock=lock, pids_limit=pids_limit
             )
             await manager.network_client.find()
-            manager._adopt_network_kind(wanted=network)
-            manager._write_resolv_conf()
+            # Pods of an earlier agent live in a network of one kind; new ones join them there.
+            found = Network.ISOLATED if manager.network_client.is_isolated else Network.LOOPBACK
+            if network is not None and network is not found:
+                raise NetworkUnavailable(
+                    f"pods of this cluster still run on the {found} network",
+                    "Stop them, or leave the choice as it was.",
+                )
+            manager._network = found
+            path = folder / "resolv.conf"
+            path.write_text(resolv_conf(host_resolv_conf(), GATEWAY))
+            path.chmod(0o644)
         except BaseException:
             if manager is not None:
                 await manager.network_client.disconnect(wait=False)
@@ -116,15 +125,6 @@ class SandboxManager:
             "prefix": PREFIX,
         }
 
-    def _adopt_network_kind(self, *, wanted: Network | None) -> None:
-        """Pods from an earlier life live in a network of one kind; new ones join them there."""
-        found = Network.ISOLATED if self.network_client.is_isolated else Network.LOOPBACK
-        if wanted is not None and wanted is not found:
-            raise NetworkUnavailable(
-                f"pods of this cluster still run on the {found} network", "Stop them, or leave the choice as it was."
-            )
-        self._network = found
-
     @property
     def network(self) -> Network:
         return self._network
@@ -133,11 +133,6 @@ class SandboxManager:
     def allowed(self) -> Mapping[str, Any]:
         """What the trial at the start found this machine to allow."""
         return self.zygote.allowed
-
-    def _write_resolv_conf(self) -> None:
-        path = self._folder / "resolv.conf"
-        path.write_text(resolv_conf(host_resolv_conf(), GATEWAY))
-        path.chmod(0o644)
 
     def environment(self) -> Mapping[str, str]:
         """Nothing where pods reach the outside by themselves.
@@ -157,7 +152,7 @@ class SandboxManager:
         known = self._sandboxes.get(spec.id)
         if known is not None and not known.is_lost:
             return known
-        await self.remove(spec.id)
+        await self.remove(spec.id)  # a shim that died may have left its folder and processes
         folder = self._folder / spec.id
         folder.mkdir(mode=0o700)
         await self.network_client.ready()
@@ -181,12 +176,12 @@ class SandboxManager:
             fds = [theirs.detach(), *(os.dup(fd) for fd in self.network_client.namespaces)]
             sandbox = self._shim_client(ours, folder)
             try:
-                await self.zygote.send({"do": "keep", "config": config}, fds)
+                await self.zygote.send({"do": "fork_shim", "config": config}, fds)
                 await sandbox.handshake()
             except (ShimLost, wire.Closed) as lost:
                 if attempt == 2:  # a zygote killed just now took the message with it; twice is no accident
                     shutil.rmtree(folder, ignore_errors=True)
-                    raise SandboxFailed("the process that is to keep the pod died twice at its start") from lost
+                    raise SandboxFailed("the shim of the pod died twice at its start") from lost
             except SandboxFailed:
                 sandbox.disconnect()
                 shutil.rmtree(folder, ignore_errors=True)
@@ -205,9 +200,6 @@ class SandboxManager:
                 del self._sandboxes[name]
                 self.network_client.remove_pod(_network_entry(sandbox.spec)[0])
 
-    def _publish_pods(self) -> None:
-        self.network_client.set_pods(dict(_network_entry(sandbox.spec) for sandbox in self._sandboxes.values()))
-
     async def adopt(self) -> tuple[list[ShimClient], list[LostSandbox]]:
         kept: list[ShimClient] = []
         lost: list[LostSandbox] = []
@@ -223,7 +215,7 @@ class SandboxManager:
                 lost.append(await self._clean_up(record))
             else:
                 shutil.rmtree(folder, ignore_errors=True)
-        self._publish_pods()
+        self.network_client.set_pods(dict(_network_entry(sandbox.spec) for sandbox in self._sandboxes.values()))
         return kept, lost
 
     async def _find_shim(self, folder: Path) -> ShimClient | None:
@@ -241,7 +233,15 @@ class SandboxManager:
         await wait_gone(kill_leftovers(record))
         spec = spec_from_json(record.spec)
         remove_cgroups(self.zygote.allowed["cgroup"], self.cluster, spec.id)
-        states = {name: _as_lost(name, state_of(name, data)) for name, data in record.processes.items()}
+        states = {name: state_of(name, data) for name, data in record.processes.items()}
+        for name, state in states.items():
+            if state.exited is not None:
+                continue
+            if state.started is None:
+                message = "the shim of the pod died while the process was being started; whether it ran is not known"
+            else:
+                message = "the shim of the pod died and the process was killed with it; how far it came is not known"
+            states[name] = replace(state, exited=Exited(name, time.time(), None, None, message=message))
         return LostSandbox(spec, states)
 
     async def remove(self, sandbox: str) -> None:
@@ -290,7 +290,7 @@ def _lock_folder(folder: Path) -> tuple[Path, int]:
     return folder, lock
 
 
-def _choose_network(wanted: Network | None, allowed: Mapping[str, Any]) -> Network:
+def choose_network(wanted: Network | None, allowed: Mapping[str, Any]) -> Network:
     if wanted is Network.ISOLATED and not allowed["network"]:
         raise NetworkUnavailable(
             f"pods cannot have networks of their own here: {allowed['network_detail']}",
@@ -299,16 +299,6 @@ def _choose_network(wanted: Network | None, allowed: Mapping[str, Any]) -> Netwo
     if wanted is not None:
         return wanted
     return Network.ISOLATED if allowed["network"] else Network.LOOPBACK
-
-
-def _as_lost(name: str, state: ProcessState) -> ProcessState:
-    if state.exited is not None:
-        return state
-    if state.started is None:
-        message = "the keeper of the pod died while the process was being started; whether it ran is not known"
-    else:
-        message = "the keeper of the pod died and the process was killed with it; how far it came is not known"
-    return replace(state, exited=Exited(name, time.time(), None, None, message=message))
 
 
 __all__ = ["FolderInUse", "NetworkUnavailable", "SandboxFailed", "SandboxManager"]

@@ -1,6 +1,6 @@
 """A shim: the process that holds one pod. It outlives agent and zygote, and nothing of the pod outlives it.
 
-It is a loop over descriptors: the socket where agents find it, the conversations with them, the pipes of its processes,
+It is a loop over descriptors: the socket where agents find it, the connections of agents, the pipes of its processes,
 and the notifications that children have ended. It decides nothing: the agent requests what to start and when to stop.
 It is the subreaper of all it starts, so no descendant can slip away to init, and its direct children die with it. All
 code it needs is imported before it begins, so that an upgrade of the package below a running pod does it no harm.
@@ -42,7 +42,7 @@ def main(config: dict[str, Any], fds: list[int]) -> None:
         _daemonize(config["folder"])
         namespaces = PodNamespaces(config, fds[1:])
         namespaces.enter()
-        keeper = Shim(config, namespaces)
+        shim = Shim(config, namespaces)
     except OSError as error:
         agent.send({"event": "failed", "message": _describe_error(error)})
         return
@@ -51,16 +51,16 @@ def main(config: dict[str, Any], fds: list[int]) -> None:
     try:
         agent.receive()
     except wire.Closed:
-        keeper.abandon()
+        shim.abandon()
         return
-    keeper.add_channel(agent)
+    shim.add_channel(agent)
     gc.enable()
-    keeper.run()
+    shim.run()
 
 
 def _daemonize(folder: str) -> None:
     os.setsid()
-    syscalls.set_title("shoal-keeper")
+    syscalls.set_title("shoal-shim")
     syscalls.set_child_subreaper()
     child_exec.note_shim()
     devnull = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
@@ -69,6 +69,7 @@ def _daemonize(folder: str) -> None:
         os.dup2(fd, target)
     os.close(devnull)
     os.close(error_log)
+    # Ctrl-C and a closing terminal reach every process of a session; pods end when the agent says so.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
 
@@ -90,9 +91,15 @@ class Shim:
         self._journal = self._open_journal()
         self._loop.on_child(self._on_children_exited)
         self._server = wire.listen(self._folder, SOCKET)
-        self._loop.watch(self._server.fileno(), lambda _: self._accept())
+        self._loop.watch(self._server.fileno(), lambda _: self.add_channel(wire.Channel(self._server.accept()[0])))
         self._deletions = syscalls.watch_deletions(self._folder)
-        self._loop.watch(self._deletions, lambda _: self._on_deletion())
+
+        def on_deletion(_: int) -> None:
+            # A data folder that is deleted takes its pods along: no agent could ever find them again.
+            if shim_journal.NAME in syscalls.read_deletions(self._deletions):
+                self._begin_closing()
+
+        self._loop.watch(self._deletions, on_deletion)
 
     def _open_journal(self) -> shim_journal.ShimJournal:
         name = os.open(f"{self._folder}/hostname", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
@@ -114,11 +121,7 @@ class Shim:
         for name in (SOCKET, shim_journal.NAME):
             os.unlink(f"{self._folder}/{name}")
 
-    # -- conversations
-
-    def _accept(self) -> None:
-        sock, _ = self._server.accept()
-        self.add_channel(wire.Channel(sock))
+    # -- agents
 
     def add_channel(self, channel: wire.Channel) -> None:
         self._channels.append(channel)
@@ -180,7 +183,8 @@ class Shim:
         elif message["do"] == "namespaces":
             self._send(channel, {"n": request_id}, tuple(os.dup(fd) for fd in self._namespaces.network_fds))
         elif message["do"] == "close":
-            self._close(channel, request_id)
+            self._close_waiters.append((channel, request_id))
+            self._begin_closing()
 
     # -- processes
 
@@ -195,24 +199,22 @@ class Shim:
         proc = Process(process, sandbox=self._config["spec"]["id"], journal=self._journal, loop=self._loop)
         proc.on_state = self._broadcast_state
         self._processes[proc.id] = proc
-        proc.start(self._namespaces, scratch=f"{self._folder}/{SCRATCH}", group=self._group(process))
+        group = None
+        if (cgroup_root := self._cgroup_root()) is not None:
+            group = cgroups.Cgroup(
+                cgroup_root,
+                self._config["cluster"],
+                self._config["spec"]["id"],
+                process["id"],
+                cgroups.Limits(
+                    memory_bytes=process["memory_bytes"], cpu_milli=process["cpu_milli"], pids=self._config["pids"]
+                ),
+            )
+        proc.start(self._namespaces, scratch=f"{self._folder}/{SCRATCH}", group=group)
 
     def _cgroup_root(self) -> cgroups.CgroupRoot | None:
         cgroup_root = self._config["cgroup"]
         return None if cgroup_root is None else cgroups.CgroupRoot(**cgroup_root)
-
-    def _group(self, process: dict[str, Any]) -> cgroups.Cgroup | None:
-        if (cgroup_root := self._cgroup_root()) is None:
-            return None
-        return cgroups.Cgroup(
-            cgroup_root,
-            self._config["cluster"],
-            self._config["spec"]["id"],
-            process["id"],
-            cgroups.Limits(
-                memory_bytes=process["memory_bytes"], cpu_milli=process["cpu_milli"], pids=self._config["pids"]
-            ),
-        )
 
     def _broadcast_state(self, proc: Process) -> None:
         """A fact about a process is on record: send it to all agents, and answer pending requests."""
@@ -265,10 +267,7 @@ class Shim:
                 ended = {"event": "executed", "execution": number, "code": code if code >= 0 else 128 - code}
                 for channel in list(self._channels):
                     self._send(channel, ended)
-        self._sweep()
-
-    def _sweep(self) -> None:
-        """Finish what has ended and left nothing; kill again what is left and look when the next child ends."""
+        # Finish what has ended and left nothing; kill again what is left and look when the next child ends.
         for proc in self._processes.values():
             if proc.exited is None and proc.status is not None and proc.kill_all(self._orphans_of(proc)):
                 proc.finish()
@@ -287,15 +286,6 @@ class Shim:
             if proc.owns(seen, pid) or not others:
                 found.append(pid)
         return found
-
-    def _on_deletion(self) -> None:
-        """A data folder that is deleted takes its pods along: no agent could ever find them again."""
-        if shim_journal.NAME in syscalls.read_deletions(self._deletions):
-            self._begin_closing()
-
-    def _close(self, channel: wire.Channel, request_id: int) -> None:
-        self._close_waiters.append((channel, request_id))
-        self._begin_closing()
 
     def _begin_closing(self) -> None:
         self._is_closing = True

@@ -1,7 +1,7 @@
-"""One sandbox, seen from the agent: a conversation with its shim, and the states that the shim has sent.
+"""One sandbox, seen from the agent: the connection to its shim, and the states that the shim has sent.
 
 States are never requested: a shim sends all it has upon connection and each fact as it happens, so `wait` is a future
-and `processes` a look at memory. When the conversation breaks off the shim is dead, and whatever of the pod survived it
+and `processes` a look at memory. When the connection breaks the shim is dead, and whatever of the pod survived it
 is killed here.
 """
 
@@ -140,7 +140,7 @@ class ShimClient:
             ended.set_result(state.exited)
 
     def _on_closed(self) -> None:
-        lost = ShimLost("the keeper of this sandbox died")
+        lost = ShimLost("the shim of this sandbox died")
         pending = self._pop_pending() if self._hello.done() else [self._hello, *self._pop_pending()]
         for future in pending:
             future.set_exception(lost)
@@ -161,7 +161,7 @@ class ShimClient:
         try:
             return await self._rpc.call(message)
         except wire.Closed as error:
-            raise ShimLost("the keeper of this sandbox died") from error
+            raise ShimLost("the shim of this sandbox died") from error
 
     # -- processes
 
@@ -171,7 +171,7 @@ class ShimClient:
             answer, _ = await self._call({"do": "start", "process": _process_as_json(process)})
             known = state_of(process.id, answer)
         result = known.started or known.exited
-        assert result is not None, "a keeper answers a start when it knows how it went"
+        assert result is not None, "a shim answers a start once its result is known"
         return result
 
     def processes(self) -> Mapping[str, ProcessState]:
@@ -182,7 +182,7 @@ class ShimClient:
         if known is not None and known.exited is not None:
             return known.exited
         if not self._rpc.is_open:
-            raise ShimLost("the keeper of this sandbox died")
+            raise ShimLost("the shim of this sandbox died")
         ended = self._exit_futures.get(process)
         if ended is None:
             ended = self._exit_futures[process] = asyncio.get_running_loop().create_future()
@@ -305,21 +305,17 @@ def remove_folder(path: Path) -> None:
     try:
         folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:
-            _empty(folder)
+            with os.scandir(folder) as entries:
+                for entry in entries:
+                    if entry.is_dir(follow_symlinks=False):
+                        shutil.rmtree(entry.name, dir_fd=folder)
+                    else:
+                        os.unlink(entry.name, dir_fd=folder)
         finally:
             os.close(folder)
         os.rmdir(path)
     except OSError:
         shutil.rmtree(path, ignore_errors=True)
-
-
-def _empty(folder: int) -> None:
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            if entry.is_dir(follow_symlinks=False):
-                shutil.rmtree(entry.name, dir_fd=folder)
-            else:
-                os.unlink(entry.name, dir_fd=folder)
 
 
 def kill_leftovers(record: shim_journal.Record) -> list[int]:

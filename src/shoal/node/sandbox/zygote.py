@@ -61,7 +61,7 @@ def _fork(agent: wire.Channel, message: dict[str, Any], fds: list[int]) -> None:
     try:
         agent.close()
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        if message["do"] == "keep":
+        if message["do"] == "fork_shim":
             shim.main(message["config"], fds)
         else:
             # Only the network process needs asyncio; shims should not carry it.
