@@ -172,7 +172,7 @@ async def _sandboxes(data: DataFolder, pids_limit: int | None) -> SandboxManager
         return await SandboxManager.open(data.sandboxes, network=Network.ISOLATED, pids_limit=pids_limit)
     except NetworkUnavailable as refused:
         raise CannotJoin(
-            f"{refused.reason}. A node of a cluster that runs elsewhere needs them: an API "
+            f"{text(refused.reason)}. A node of a cluster that runs elsewhere needs them: an API "
             "server takes no 127.x.y.z address for a Service's pods. `shoal doctor` shows what would allow them."
         ) from None
 

@@ -23,6 +23,7 @@ from shoal.node.config import NodeConfig
 from shoal.node.container_manager import ContainerManager
 from shoal.node.container_spec import CannotStart, SpecContext, make_env_context, process_spec
 from shoal.node.events import Events
+from shoal.node.messages import MessageError
 from shoal.node.pod_lifecycle import (
     Action,
     BeginStop,
@@ -311,7 +312,8 @@ class PodWorker:
         try:
             self.container_manager.attach_sandbox(await self._shared.sandboxes.create(spec))
         except (OSError, ShimLost, SandboxFailed) as refused:
-            message = Message("FailedCreatePodSandBox", {"cause": str(refused)})
+            cause = refused.message if isinstance(refused, MessageError) else str(refused)
+            message = Message("FailedCreatePodSandBox", {"cause": cause})
             self._pod_blocked = Waiting("ContainerCreating", message)
             self._retry_at = self._config.clock() + SANDBOX_RETRY_SECONDS
             self._events.emit(self.pod, message, warning=True)

@@ -43,9 +43,9 @@ async def run_handler(
         return ProbeResult(False, Message("Handler.TimedOut", {"seconds": timeout}))
     except OSError as refused:
         return ProbeResult(False, _describe_error(refused, timeout))
-    except NoSuchPort as error:
+    except (NoSuchPort, ShimLost) as error:
         return ProbeResult(False, error.message)
-    except (ValueError, ShimLost) as error:
+    except ValueError as error:
         return ProbeResult(False, str(error))
     if "grpc" in handler:
         return ProbeResult(False, Message("Handler.GrpcNotSupported"))

@@ -17,6 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from shoal.kube.messages import Message
 from shoal.node.sandbox import network_process, shim, wire
 from shoal.node.sandbox.egress_inside import PROXY_PORT
 from shoal.node.sandbox.interface import ShimLost
@@ -98,7 +99,7 @@ class NetworkClient:
             except wire.Closed as closed:
                 ours.close()
                 if attempt == 2:
-                    raise SandboxFailed("the process that forks the pods' network died twice") from closed
+                    raise SandboxFailed(Message("Network.ForkFailed")) from closed
             else:
                 await self._connect(ours)
                 return
@@ -143,12 +144,12 @@ class NetworkClient:
             if not self._hello.done():
                 self._hello.set_result(None)
         elif message.get("event") == "failed" and not self._hello.done():
-            self._hello.set_exception(SandboxFailed(f"the pods' network could not be made: {message['message']}"))
+            self._hello.set_exception(SandboxFailed(Message("Network.NotMade", {"error": message["message"]})))
 
     def _on_closed(self) -> None:
         assert self._hello is not None
         if not self._hello.done():
-            self._hello.set_exception(SandboxFailed("the process that holds the pods' network died at its start"))
+            self._hello.set_exception(SandboxFailed(Message("Network.Died")))
         elif not self._hello.cancelled() and self._hello.exception() is None:
             self._start_repair()
 

@@ -26,6 +26,8 @@ from pathlib import Path
 from typing import Any
 from urllib.request import getproxies_environment
 
+from shoal.kube.messages import Message
+from shoal.node.messages import MessageError
 from shoal.node.sandbox import shim, shim_journal, wire
 from shoal.node.sandbox.egress_outside import host_resolv_conf
 from shoal.node.sandbox.external_dns import resolv_conf
@@ -49,16 +51,15 @@ PREFIX = 16
 _log = logging.getLogger(__name__)
 
 
-class NetworkUnavailable(Exception):
+class NetworkUnavailable(MessageError):
     """The requested network cannot be had here: `reason` is why, and `advice` what to do about it."""
 
-    def __init__(self, reason: str, advice: str) -> None:
-        super().__init__(f"{reason}. {advice}")
+    def __init__(self, reason: Message, advice: Message) -> None:
+        super().__init__(Message("Network.Unavailable", {"reason": reason, "advice": advice}))
         self.reason = reason
-        self.advice = advice
 
 
-class FolderInUse(Exception):
+class FolderInUse(MessageError):
     """Another agent keeps its sandboxes in this folder."""
 
 
@@ -100,10 +101,8 @@ class SandboxManager:
             # Pods of an earlier agent live in a network of one kind; new ones join them there.
             found = Network.ISOLATED if manager.network_client.is_isolated else Network.LOOPBACK
             if network is not None and network is not found:
-                raise NetworkUnavailable(
-                    f"pods of this cluster still run on the {found} network",
-                    "Stop them, or leave the choice as it was.",
-                )
+                other_kind = Message("Network.OtherKind", {"network": str(found)})
+                raise NetworkUnavailable(other_kind, Message("Advice.StopPods"))
             manager._network = found
             path = folder / "resolv.conf"
             path.write_text(resolv_conf(host_resolv_conf(), GATEWAY))
@@ -181,7 +180,7 @@ class SandboxManager:
             except (ShimLost, wire.Closed) as lost:
                 if attempt == 2:  # a zygote killed just now took the message with it; twice is no accident
                     shutil.rmtree(folder, ignore_errors=True)
-                    raise SandboxFailed("the shim of the pod died twice at its start") from lost
+                    raise SandboxFailed(Message("Sandbox.ShimDied")) from lost
             except SandboxFailed:
                 sandbox.disconnect()
                 shutil.rmtree(folder, ignore_errors=True)
@@ -237,10 +236,7 @@ class SandboxManager:
         for name, state in states.items():
             if state.exited is not None:
                 continue
-            if state.started is None:
-                message = "the shim of the pod died while the process was being started; whether it ran is not known"
-            else:
-                message = "the shim of the pod died and the process was killed with it; how far it came is not known"
+            message = Message("Lost.BeforeStart") if state.started is None else Message("Lost.Killed")
             states[name] = replace(state, exited=Exited(name, time.time(), None, None, message=message))
         return LostSandbox(spec, states)
 
@@ -286,16 +282,14 @@ def _lock_folder(folder: Path) -> tuple[Path, int]:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
         os.close(lock)
-        raise FolderInUse(f"{folder} is in use by another agent. Stop it, or choose another data folder.") from error
+        raise FolderInUse(Message("Sandbox.FolderInUse", {"folder": str(folder)})) from error
     return folder, lock
 
 
 def choose_network(wanted: Network | None, allowed: Mapping[str, Any]) -> Network:
     if wanted is Network.ISOLATED and not allowed["network"]:
-        raise NetworkUnavailable(
-            f"pods cannot have networks of their own here: {allowed['network_detail']}",
-            "Choose the loopback network; `shoal doctor` shows what that costs.",
-        )
+        not_allowed = Message("Network.NotAllowed", {"error": allowed["network_detail"]})
+        raise NetworkUnavailable(not_allowed, Message("Advice.Loopback"))
     if wanted is not None:
         return wanted
     return Network.ISOLATED if allowed["network"] else Network.LOOPBACK

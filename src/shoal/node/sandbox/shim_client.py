@@ -18,6 +18,8 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from shoal.kube.messages import Message
+from shoal.node.messages import MessageError
 from shoal.node.sandbox import cgroups, proctree, shim_journal, wire
 from shoal.node.sandbox.exec_handle import ExecHandle, result_of
 from shoal.node.sandbox.hosts_lookup import look_up_host
@@ -28,8 +30,8 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 
-class SandboxFailed(Exception):
-    """A sandbox could not be made; has what the machine refused."""
+class SandboxFailed(MessageError):
+    """A sandbox could not be made; the message has what the machine refused."""
 
 
 def state_of(process: str, data: Mapping[str, Any]) -> ProcessState:
@@ -118,7 +120,7 @@ class ShimClient:
                 if not self._hello.done():
                     self._hello.set_result(None)
             case "failed" if not self._hello.done():
-                self._hello.set_exception(SandboxFailed(message["message"]))
+                self._hello.set_exception(SandboxFailed(Message("Sandbox.NotMade", {"error": message["message"]})))
                 self._hello.exception()  # retrieved: the caller may have given up by now
             case "state":
                 self._update_state(message["process"], message)
@@ -140,7 +142,7 @@ class ShimClient:
             ended.set_result(state.exited)
 
     def _on_closed(self) -> None:
-        lost = ShimLost("the shim of this sandbox died")
+        lost = ShimLost()
         pending = self._pop_pending() if self._hello.done() else [self._hello, *self._pop_pending()]
         for future in pending:
             future.set_exception(lost)
@@ -161,7 +163,7 @@ class ShimClient:
         try:
             return await self._rpc.call(message)
         except wire.Closed as error:
-            raise ShimLost("the shim of this sandbox died") from error
+            raise ShimLost() from error
 
     # -- processes
 
@@ -182,7 +184,7 @@ class ShimClient:
         if known is not None and known.exited is not None:
             return known.exited
         if not self._rpc.is_open:
-            raise ShimLost("the shim of this sandbox died")
+            raise ShimLost()
         ended = self._exit_futures.get(process)
         if ended is None:
             ended = self._exit_futures[process] = asyncio.get_running_loop().create_future()

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import shoal
+from shoal.kube.messages import Message
 from shoal.node.sandbox import wire
 from shoal.node.sandbox.rpc import RpcConnection
 from shoal.node.sandbox.shim_client import SandboxFailed, wait_gone
@@ -67,8 +68,7 @@ class Zygote:
 
             def on_closed() -> None:
                 if not hello.done():
-                    failure = f"{self._python} could not start the process that forks pods"
-                    hello.set_exception(ZygoteFailed(failure))
+                    hello.set_exception(ZygoteFailed(Message("Sandbox.ZygoteFailed", {"python": self._python})))
 
             self._rpc = RpcConnection(wire.Channel(ours), on_message=on_message, on_closed=on_closed)
             self.allowed = await hello
