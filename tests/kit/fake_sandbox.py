@@ -56,7 +56,7 @@ class FakeSandbox:
 
     def _check(self) -> None:
         if self.lost:
-            raise ShimLost(self.spec.id)
+            raise ShimLost
 
     async def start(self, process: ProcessSpec) -> Started | Exited:
         self._check()

@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from shoal.node.images import Images, read_images
+from shoal.node.messages import text
 from shoal.node.projects import Project
 
 
 def advice(images: Images) -> str:
-    return Project("/home/you/job", {}).read_images(images).missing_command("acme/t:1", "main")
+    return text(Project("/home/you/job", {}).read_images(images).missing_command("acme/t:1", "main"))
 
 
 def test_an_image_without_an_entry_gets_one_beside_the_job() -> None:

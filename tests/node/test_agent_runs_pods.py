@@ -14,7 +14,8 @@ from shoal.cluster.client import DeleteOptions, LogOptions
 from shoal.cluster.embedded import EmbeddedCluster
 from shoal.kube.conditions import is_true
 from shoal.kube.kinds import CONFIG_MAP, EVENT, POD
-from shoal.kube.objects import Obj, name_of, uid_of
+from shoal.kube.messages import MESSAGE, Message, decoded
+from shoal.kube.objects import Obj, annotations_of, name_of, uid_of
 from shoal.node.checkpoint import PodFolder, PodRecord
 from shoal.node.images import read_images
 from shoal.node.pod_lifecycle import BackOff
@@ -235,13 +236,17 @@ async def test_events_report_each_step(cluster: EmbeddedCluster, tmp_path: Path)
         await run(cluster, pod("p"))
         await until(cluster, "p", "Running")
         await cluster.delete(POD, "p", "default")
-        seen: list[tuple[str, str]] = []
+        seen: list[tuple[str, str, Message | None]] = []
         async for event in cluster.watch(EVENT, "default", initial_events=True):
             if event.type == "ADDED":
-                seen.append((event.object["reason"], event.object["message"]))
+                found = event.object
+                seen.append((found["reason"], found["message"], decoded(annotations_of(found)[MESSAGE])))
             if len(seen) == 2:
                 break
-    assert seen == [("Started", "Started container main"), ("Killing", "Stopping container main")]
+    assert seen == [
+        ("Started", "Started container main", Message("Started", {"container": "main"})),
+        ("Killing", "Stopping container main", Message("Killing", {"container": "main"})),
+    ]
 
 
 async def test_a_pod_that_waits_for_a_folder_starts_once_it_is_created(

@@ -10,9 +10,9 @@ from kit.pods import container, machine, pod
 from shoal.kube.objects import Obj
 from shoal.kube.quantity_format import requests_of
 from shoal.node.admission import reject_by_resources
-from shoal.node.checkpoint import PodOutcome
 from shoal.node.gpus import Gpu, assign, visible
 from shoal.node.ipam import NoAddressLeft, next_address, node_range
+from shoal.node.messages import text
 from shoal.node.node_object import capacity_of, devices_of, share_of
 
 
@@ -107,13 +107,12 @@ def asks(**requests: str) -> Obj:
     return pod("p", container("a", resources={"requests": requests}))
 
 
-REFUSALS: dict[str, tuple[Obj, list[Obj], PodOutcome | None]] = {
+REFUSALS: dict[str, tuple[Obj, list[Obj], tuple[str, str] | None]] = {
     "fits": (asks(cpu="1"), [asks(cpu="1")], None),
     "cpu": (
         asks(cpu="1500m"),
         [asks(cpu="1")],
-        PodOutcome(
-            "Failed",
+        (
             "OutOfcpu",
             "Pod was rejected: Node didn't have enough resource: cpu, requested: 1500, used: 1000, capacity: 2000",
         ),
@@ -121,8 +120,7 @@ REFUSALS: dict[str, tuple[Obj, list[Obj], PodOutcome | None]] = {
     "pods": (
         asks(),
         [asks(), asks()],
-        PodOutcome(
-            "Failed",
+        (
             "OutOfpods",
             "Pod was rejected: Node didn't have enough resource: pods, requested: 1, used: 2, capacity: 2",
         ),
@@ -130,8 +128,7 @@ REFUSALS: dict[str, tuple[Obj, list[Obj], PodOutcome | None]] = {
     "unheard of": (
         pod("p", container("a", resources={"limits": {"acme.com/x": "1"}})),
         [],
-        PodOutcome(
-            "Failed",
+        (
             "OutOfacme.com/x",
             "Pod was rejected: Node didn't have enough resource: acme.com/x, requested: 1, used: 0, capacity: 0",
         ),
@@ -142,7 +139,8 @@ REFUSALS: dict[str, tuple[Obj, list[Obj], PodOutcome | None]] = {
 @pytest.mark.parametrize("case", REFUSALS, ids=str)
 def test_a_pod_that_does_not_fit_is_refused_by_the_short_resource(case: str) -> None:
     asked, others, expected = REFUSALS[case]
-    assert reject_by_resources(asked, map(requests_of, others), {"cpu": "2", "pods": "2"}) == expected
+    outcome = reject_by_resources(asked, map(requests_of, others), {"cpu": "2", "pods": "2"})
+    assert (None if outcome is None else (outcome.reason, text(outcome.message))) == expected
 
 
 FOUND = (Gpu(0, "x", 1, "GPU-aa"), Gpu(1, "x", 1, "GPU-bb"), Gpu(2, "x", 1, "GPU-cc"))

@@ -11,6 +11,7 @@ import pytest
 
 from kit.fake_sandbox import FakeExecution
 from kit.pods import container, pod
+from shoal.node.messages import text
 from shoal.node.probe_handlers import run_handler
 
 PATIENCE_SECONDS = 99.0
@@ -63,7 +64,7 @@ async def test_a_cancelled_command_is_killed() -> None:
 async def test_a_command_that_times_out_is_killed_and_reported() -> None:
     execution = EndlessExecution()
     answer = await asked(Inside(execution), {"exec": {"command": ["check", "it"]}}, 0.001)
-    assert (answer.ok, answer.text) == (False, 'command "check it" timed out after 0.001s')
+    assert (answer.ok, text(answer.output)) == (False, 'command "check it" timed out after 0.001s')
     assert execution.is_killed
 
 
@@ -76,4 +77,4 @@ async def test_a_server_without_tls_is_reported_as_one() -> None:
         port = server.sockets[0].getsockname()[1]
         answer = await asked(Inside(), {"httpGet": {"port": port, "scheme": "HTTPS"}})
     assert not answer.ok
-    assert answer.text.startswith("[SSL")
+    assert answer.output.startswith("[SSL")

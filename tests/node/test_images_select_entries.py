@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from shoal.node.images import Images, ImagesInvalid, read_images
+from shoal.node.messages import text
 from shoal.node.sandbox.interface import Mount
 
 BASE = Path("/home/me")
@@ -70,7 +71,7 @@ def test_an_image_without_an_entry_brings_nothing() -> None:
 
 
 def test_the_message_about_a_missing_command_names_the_file_and_the_key() -> None:
-    assert read({}).missing_command("acme/t:1", "main") == (
+    assert text(read({}).missing_command("acme/t:1", "main")) == (
         'container main names no command and image "acme/t:1" has none here. Set `command` in the pod, or add an entry '
         '"acme/t:1" with `command:` under `images:` in shoal.yaml, for example: '
         "images: {'acme/t:1': {command: [python, main.py]}}; then stop the cluster and start it again"

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from shoal.node.images import ImageEntry, Images
+from shoal.node.messages import text
 from shoal.node.projects import Project, Projects
 
 PROJECT = Project(
@@ -49,7 +50,7 @@ def test_a_variable_that_was_not_set_is_taken_away() -> None:
 def test_images_start_at_the_folder_of_their_file() -> None:
     images = PROJECT.read_images(Images())
     assert [mount.source for mount in images.mounts("a:1")] == [Path("/p/src")]
-    assert "delete the job and submit it again" in images.missing_command("a:1", "main")
+    assert "delete the job and submit it again" in text(images.missing_command("a:1", "main"))
 
 
 def test_without_images_those_of_the_cluster_hold() -> None:

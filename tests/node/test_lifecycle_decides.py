@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from kit.pods import T0, container, pod, stored
+from shoal.kube.messages import Message
 from shoal.kube.objects import Obj
 from shoal.node.checkpoint import (
     ContainerRecord,
@@ -32,8 +33,8 @@ from shoal.node.pod_lifecycle import (
 )
 
 GRACE = 30.0
-STOPPED = "Pod is being stopped"
-LATE = PodOutcome("Failed", "DeadlineExceeded", "Pod was active on the node longer than the specified deadline")
+STOPPED, SIDECAR_STOPPED = (Message("Killing", {"container": name}) for name in ("a", "s"))
+LATE = PodOutcome("Failed", "DeadlineExceeded", "too late")
 
 
 def meant(**more: Any) -> ContainerRecord:
@@ -54,7 +55,7 @@ def ended(
 def stopping(
     termed: float | None = None, *, killed: bool = False, hook: str = "", grace: float = GRACE
 ) -> ContainerRecord:
-    return runs(stopping=Stopping(T0, grace, STOPPED, hook, termed, killed))
+    return runs(stopping=Stopping(T0, grace, hook, termed, killed))
 
 
 def decided(obj: Obj, containers: dict[str, ContainerRecord], *, now: float = T0 + 5, **runtime: Any) -> Decision:
@@ -159,10 +160,10 @@ STOPPING: dict[str, tuple[Obj, dict[str, ContainerRecord], float, Decision]] = {
         leaving(SIDECAR), {"s": runs(), "a": runs()}, T0, does(BeginStop("a", GRACE, STOPPED)),
     ),
     "and then themselves": (
-        leaving(SIDECAR), {"s": runs(), "a": ended(0)}, T0, does(BeginStop("s", GRACE, STOPPED)),
+        leaving(SIDECAR), {"s": runs(), "a": ended(0)}, T0, does(BeginStop("s", GRACE, SIDECAR_STOPPED)),
     ),
     "the end of the work ends the sidecars": (
-        SIDECAR, {"s": runs(), "a": ended(0)}, T0, does(BeginStop("s", GRACE, STOPPED)),
+        SIDECAR, {"s": runs(), "a": ended(0)}, T0, does(BeginStop("s", GRACE, SIDECAR_STOPPED)),
     ),
 }  # fmt: skip
 
@@ -175,14 +176,14 @@ def test_a_pod_is_wound_down_step_by_step(case: str) -> None:
 
 def test_a_failed_liveness_probe_stops_the_container_with_the_probes_own_grace() -> None:
     probed = pod("p", container("a", livenessProbe={"exec": {}, "terminationGracePeriodSeconds": 3}))
-    said = "Container a failed liveness probe, will be restarted"
+    said = Message("Killing.Probe", {"container": "a", "probe": "liveness"})
     assert decided(probed, {"a": runs()}, unhealthy={"a": said}) == does(BeginStop("a", 3.0, said))
 
 
 def test_the_deadline_condemns_the_pod_and_is_waited_for() -> None:
     short = pod("p", container("a"), activeDeadlineSeconds=60)
     assert decided(short, {"a": runs()}, now=T0 + 59) == does(wake_at=T0 + 60)
-    assert decided(short, {"a": runs()}, now=T0 + 60) == does(FailPod(LATE))
+    assert decided(short, {"a": runs()}, now=T0 + 60) == does(FailPod(Message("DeadlineExceeded")))
     assert decided(short, {"a": runs()}, now=T0 + 60, outcome=LATE) == does(BeginStop("a", GRACE, STOPPED))
 
 

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from kit.pods import container, pod
 from shoal.kube.objects import Obj
-from shoal.node.hosts_files import rewrite
-from shoal.node.service_names import (
+from shoal.node.cluster_dns import (
     build_directory,
     hostname_of,
     hosts_file,
@@ -23,6 +22,7 @@ from shoal.node.service_names import (
     service_table,
     undiscovered_peers,
 )
+from shoal.node.hosts_files import rewrite
 
 
 def service(name: str, namespace: str = "default", **spec: Any) -> Obj:

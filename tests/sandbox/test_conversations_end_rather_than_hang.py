@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from shoal.node.sandbox import messages
+from shoal.node.sandbox import wire
 from shoal.node.sandbox.rpc import RpcConnection
 
 
@@ -21,11 +21,11 @@ async def test_a_handler_that_raises_ends_the_conversation() -> None:
     def confused(message: dict[str, Any], _: list[int]) -> None:
         raise KeyError(message["event"])
 
-    conversation = RpcConnection(messages.Channel(ours), on_message=confused, on_closed=closed.set)
+    conversation = RpcConnection(wire.Channel(ours), on_message=confused, on_closed=closed.set)
     question = asyncio.create_task(conversation.call({"do": "anything"}))
     await asyncio.sleep(0)
-    messages.Channel(theirs).send({"event": "from another version"})
-    with pytest.raises(messages.Closed):
+    wire.Channel(theirs).send({"event": "from another version"})
+    with pytest.raises(wire.Closed):
         await asyncio.wait_for(question, 30)
     await asyncio.wait_for(closed.wait(), 30)
     assert [str(context["exception"]) for context in loud] == ["'from another version'"]

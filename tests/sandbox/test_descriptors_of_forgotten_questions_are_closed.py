@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from shoal.node.sandbox import messages
+from shoal.node.sandbox import wire
 from shoal.node.sandbox.rpc import RpcConnection
 
 
@@ -21,9 +21,9 @@ class Talk:
         ours, theirs = socket.socketpair()
         self.heard: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
         self.ours = RpcConnection(
-            messages.Channel(ours), on_message=lambda message, _: self.heard.put_nowait(message), on_closed=lambda: None
+            wire.Channel(ours), on_message=lambda message, _: self.heard.put_nowait(message), on_closed=lambda: None
         )
-        self.theirs = messages.Channel(theirs)
+        self.theirs = wire.Channel(theirs)
         self.reading, self.sent = os.pipe()
         os.set_blocking(self.reading, False)
 
@@ -70,6 +70,6 @@ async def test_an_answer_that_came_just_before_the_asker_gave_up_is_closed_too(t
 
 async def test_what_is_sent_after_the_end_is_closed(talk: Talk) -> None:
     talk.ours.close()
-    with pytest.raises(messages.Closed):
+    with pytest.raises(wire.Closed):
         talk.ours.send({"do": "anything"}, (talk.sent,))
     assert talk.is_closed()

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from kit.sandboxes import Place
-from shoal.node.sandbox import messages
+from shoal.node.sandbox import wire
 from shoal.node.sandbox.network_client import NetworkClient
 from shoal.node.sandbox.rpc import RpcConnection
 from shoal.node.sandbox.sandbox_manager import SandboxManager
@@ -34,7 +34,7 @@ async def test_ends_commands_and_meetings_are_given_up(tmp_path: Path) -> None:
     sandbox = ShimClient(ours, tmp_path)
     waiting = [await begun(sandbox.handshake()), await begun(sandbox.wait("main.0"))]
     asking = await begun(sandbox.execute("main.0", ("true",)))
-    keeper = messages.Channel(theirs)
+    keeper = wire.Channel(theirs)
     pipes = [os.pipe() for _ in range(3)]
     keeper.send({"n": 1, "execution": 7}, [fd for pair in pipes for fd in pair][:3])
     execution = await asyncio.wait_for(asking, 30)
@@ -57,7 +57,7 @@ class ScriptedZygote:
         self._fabric: RpcConnection | None = None
 
     async def send(self, message: dict[str, Any], fds: list[int]) -> None:
-        channel, trouble = messages.Channel(socket.socket(fileno=fds[0])), self.script.pop(0)
+        channel, trouble = wire.Channel(socket.socket(fileno=fds[0])), self.script.pop(0)
         if trouble:
             channel.send({"event": "failed", "message": trouble})
             channel.close()
@@ -80,7 +80,7 @@ async def test_a_failed_restart_of_the_network_process_is_retried_on_demand(tmp_
     link = NetworkClient(zygote, tmp_path, {"isolated": False, "gateway": "10.77.0.1"})  # type: ignore[arg-type]
     await link.find()
     zygote.kill_fabric()
-    assert [await asyncio.wait_for(zygote.asked.get(), 30) for _ in range(2)] == ["weave", "weave"]
+    assert [await asyncio.wait_for(zygote.asked.get(), 30) for _ in range(2)] == ["fork_network", "fork_network"]
     assert link._repair is not None
     await asyncio.wait([link._repair], timeout=30)
 

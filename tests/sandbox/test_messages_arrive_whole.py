@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shoal.node.sandbox import messages as wire
+from shoal.node.sandbox import wire
 from shoal.node.sandbox.rpc import RpcConnection
 
 texts = st.text(max_size=50)

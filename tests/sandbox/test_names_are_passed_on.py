@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shoal.node.sandbox.dns_forwarder import failure_reply, resolv_conf, servers
+from shoal.node.sandbox.external_dns import failure_reply, resolv_conf, servers
 
 QUESTION = struct.pack(">HHHHHH", 77, 0x0100, 1, 0, 0, 1) + b"\4data\7example\0\0\1\0\1" + b"\0\0\x29\4\xd0" + bytes(6)
 

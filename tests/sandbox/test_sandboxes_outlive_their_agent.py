@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from kit.sandboxes import News, Place, Pod, opened
+from shoal.kube.messages import Message
 from shoal.node.sandbox import shim_journal
 from shoal.node.sandbox.interface import LostSandbox, Network, ProcessState, ShimLost
 from shoal.node.sandbox.sandbox_manager import FolderInUse, NetworkUnavailable, SandboxManager
@@ -117,9 +118,7 @@ async def test_a_killed_shim_ends_its_pod_and_is_reported_as_lost(place: Place) 
     told = lost[0].processes["main.0"].exited
     assert told is not None
     assert (told.code, told.signal) == (None, None)
-    assert told.message == (
-        "the keeper of the pod died and the process was killed with it; how far it came is not known"
-    )
+    assert told.message == Message("Lost.Killed")
     assert lost == [
         LostSandbox(pod.sandbox.spec, {"main.0": ProcessState(pod.sandbox.processes()["main.0"].started, told)})
     ]

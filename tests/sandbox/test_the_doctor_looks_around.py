@@ -41,7 +41,7 @@ def test_a_machine_that_allows_nothing_gets_the_cost_of_each_check(monkeypatch: 
         "redirect_detail": "",
     }
     monkeypatch.setattr(host_checks, "probe_host", lambda: refused)
-    monkeypatch.setattr(host_checks, "_namespace_obstacle", lambda: "")
+    monkeypatch.setattr(host_checks, "namespace_obstacle", lambda: "")
 
     assert host_checks.run_checks()[:4] == [
         Finding(

@@ -27,6 +27,7 @@ from shoal.kube.objects import Key, Obj
 from shoal.kube.schema_errors import is_at_or_below, path_of, remove_mismatches
 from shoal.kube.validation.errors import invalid
 from shoal.node.images import Images
+from shoal.node.messages import text
 from shoal.operator.setup import admit
 from shoal.scheduler.admission import admit as admit_queues_and_groups
 from shoal.scheduler.api.hypernodes import hypernode_definition
@@ -121,7 +122,7 @@ def without_command(obj: Any, images: Images, path: str = "") -> Iterator[str]:
                 continue  # a list of that name in an object of another kind
             image = str(container.get("image") or "")
             if not container.get("command") and not container.get("args") and not images.command(image):
-                yield f"{place}[{index}]: {images.missing_command(image, str(container.get('name')))}"
+                yield f"{place}[{index}]: {text(images.missing_command(image, str(container.get('name'))))}"
 
 
 def reject_invalid(manifests: Iterable[Manifest]) -> None:

@@ -37,6 +37,7 @@ from shoal.node.identity import GROUP, PREFIX, review_self
 from shoal.node.images import Images
 from shoal.node.kubelet_api.authorization import CallerAuthorizer, ClientCaWatcher
 from shoal.node.kubelet_api.server import KubeletServer
+from shoal.node.messages import text
 from shoal.node.node_object import detect_machine
 from shoal.node.rbac import REQUIRED_PERMISSIONS, NodePermission, lease_permission, missing_permissions
 from shoal.node.sandbox.interface import Network
@@ -181,7 +182,7 @@ async def open_sandboxes(data: DataFolder, pids_limit: int | None) -> SandboxMan
         return await SandboxManager.open(data.sandboxes, network=Network.ISOLATED, pids_limit=pids_limit)
     except NetworkUnavailable as refused:
         raise CannotJoin(
-            f"{refused.reason}. A node of a cluster that runs elsewhere needs them: an API "
+            f"{text(refused.reason)}. A node of a cluster that runs elsewhere needs them: an API "
             "server takes no 127.x.y.z address for a Service's pods. `shoal doctor` shows what would allow them."
         ) from None
 
@@ -257,7 +258,7 @@ async def check_may_join(cluster: Cluster, name: str, holder: str, *, now: datet
             "with credentials for it."
         )
     if other := lease.other_holder(await _get_or_empty(cluster, LEASE, name, lease.NAMESPACE), holder, now):
-        raise CannotJoin(lease.held_message(name, other))
+        raise CannotJoin(text(lease.held_message(name, other)))
 
 
 async def _get_or_empty(cluster: Cluster, kind: Kind, name: str, namespace: str = "") -> Obj:

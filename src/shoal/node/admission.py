@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
+from shoal.kube.messages import Message
 from shoal.kube.objects import Obj, namespace_of
 from shoal.kube.quantity_format import Amounts, add, amounts, requests_of
 from shoal.node.checkpoint import PodOutcome
@@ -18,7 +19,7 @@ def reject_by_namespace(pod: Obj, namespaces: Collection[str]) -> PodOutcome | N
     namespace = namespace_of(pod)
     if not namespaces or namespace in namespaces:
         return None
-    message = f"Pod was rejected: this node runs pods of {', '.join(sorted(namespaces))} only, not of {namespace}"
+    message = Message("Rejected.Namespace", {"allowed": sorted(namespaces), "namespace": namespace})
     return PodOutcome("Failed", "NamespaceNotAllowed", message)
 
 
@@ -29,15 +30,11 @@ def reject_by_resources(pod: Obj, held: Iterable[Amounts], allocatable: Mapping[
     capacity = amounts(allocatable)
     for name, amount in sorted(requested.items()):
         if amount and used.get(name, 0) + amount > capacity.get(name, 0):
-            numbers = f"requested: {_count(name, amount)}, used: {_count(name, used.get(name, 0))}"
-            message = (
-                f"Pod was rejected: Node didn't have enough resource: {name}, {numbers}, "
-                f"capacity: {_count(name, capacity.get(name, 0))}"
-            )
-            return PodOutcome("Failed", f"OutOf{name}", message)
+            divisor = 1 if name == "cpu" else 1000  # amounts are in thousandths; a kubelet shows those of cores only
+            numbers = {
+                "requested": amount // divisor,
+                "used": used.get(name, 0) // divisor,
+                "capacity": capacity.get(name, 0) // divisor,
+            }
+            return PodOutcome("Failed", f"OutOf{name}", Message("Rejected.Resource", {"resource": name, **numbers}))
     return None
-
-
-def _count(name: str, milli: int) -> int:
-    """Thousandths of a core, whole units of everything else."""
-    return milli if name == "cpu" else milli // 1000

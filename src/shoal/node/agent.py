@@ -14,11 +14,13 @@ from shoal.cluster.client import Cluster, ExecRequest, LogOptions, NodeUsage, St
 from shoal.cluster.event_recorder import EventRecorder
 from shoal.cluster.informer import Change, Informer, strip_managed_fields
 from shoal.kube.kinds import POD
+from shoal.kube.messages import Message
 from shoal.kube.objects import Key, Obj, key_of, uid_of
 from shoal.logs import Logger
 from shoal.node import gpus, recovery, volumes
 from shoal.node.admission import reject_by_namespace, reject_by_resources
 from shoal.node.checkpoint import NodeFolder, PodOutcome, PodRecord, new_record
+from shoal.node.cluster_dns import peer
 from shoal.node.config import NodeConfig
 from shoal.node.events import Events
 from shoal.node.heartbeat import Heartbeat
@@ -27,12 +29,9 @@ from shoal.node.node_api import NodeApi
 from shoal.node.pod_lifecycle import spec_grace
 from shoal.node.pod_worker import TERMINAL, PodWorker
 from shoal.node.sandbox.interface import Sandbox, Sandboxes
-from shoal.node.service_names import peer
 from shoal.node.shared_state import OWN_LABEL, RecoveredSandboxes, SharedState
 
 log = Logger(__name__)
-
-SHIM_DIED_WHILE_AWAY = "the container's keeper died while the node agent was away; how the container ended is unknown"
 
 
 class Agent:
@@ -70,9 +69,9 @@ class Agent:
         self._accepting = False
 
     async def run(self) -> None:
-        """The story of a node."""
-        self._recovered = await self._shared.adopt(self.config.name)  # 1. who is still there
-        await self._heartbeat.register()  # 2. say that the node is there
+        """Register, start a worker per pod, and run until cancelled."""
+        self._recovered = await self._shared.adopt(self.config.name)  # 1. sandboxes of an earlier agent
+        await self._heartbeat.register()  # 2. the Node and its Lease
         try:
             async with asyncio.TaskGroup() as group:
                 if self._owns_host:
@@ -81,7 +80,7 @@ class Agent:
                 group.create_task(self._events.run())
                 group.create_task(self._pods.run())
                 await self._pods.synced.wait()
-                await self._accept_all()  # 3. every pod its worker, the ones that run already first
+                await self._accept_all()  # 3. a worker per pod, running pods first
                 self.ready.set()
         finally:
             await self._stop_workers()
@@ -126,14 +125,12 @@ class Agent:
             if worker is not None:
                 worker.mark_gone()
         if change.new is not None:
-            self._handle_pod(change.new)
-
-    def _handle_pod(self, pod: Obj) -> None:
-        worker = self._workers.get(uid_of(pod))
-        if worker is not None:
-            worker.update(pod)
-        else:
-            self._start_worker(pod, self._load_record(pod))
+            pod = change.new
+            worker = self._workers.get(uid_of(pod))
+            if worker is not None:
+                worker.update(pod)
+            else:
+                self._start_worker(pod, self._load_record(pod))
 
     def _trim(self, event: WatchEvent) -> Obj:
         """Drop bookkeeping fields; an unchanged spec, the larger share of a pod, is replaced by the cached one."""
@@ -145,21 +142,18 @@ class Agent:
 
     async def _accept_all(self) -> None:
         """Adopted pods before new ones: what they hold (addresses, devices) is not free."""
-        await self._record_lost_sandboxes()
-        loaded = [(pod, self._load_record(pod)) for pod in self._pods.objects.values()]
-        self._accepting = True
-        for pod, record in sorted(loaded, key=lambda pair: pair[1] is None):
-            self._start_worker(pod, record)
-        await self._remove_orphans()
-
-    async def _record_lost_sandboxes(self) -> None:
-        """Save what a dead shim had on record to the agent's own record; after that, its report is dropped."""
+        # What a dead shim had on record goes to the agent's own record first; only then may its report be dropped.
         for pod in list(self._pods.objects.values()):
             uid = uid_of(pod)
             if uid in self._recovered.lost and (record := self._load_record(pod)) is not None:
                 self._folder.pod(uid).save(record)
         for uid in self._recovered.lost_uids:
             await self._shared.sandboxes.remove(uid)
+        loaded = [(pod, self._load_record(pod)) for pod in self._pods.objects.values()]
+        self._accepting = True
+        for pod, record in sorted(loaded, key=lambda pair: pair[1] is None):
+            self._start_worker(pod, record)
+        await self._remove_orphans()
 
     def _load_record(self, pod: Obj) -> PodRecord | None:
         """The record of a pod this node has seen before, brought up to date with what its sandbox saw."""
@@ -177,7 +171,7 @@ class Agent:
         elif record.sandboxed_at:
             if lost is not None:
                 recovery.recover_from_sandbox(record, lost.processes)
-            recovery.mark_running_lost(record, now, SHIM_DIED_WHILE_AWAY)
+            recovery.mark_running_lost(record, now, Message("Lost.AgentAway"))
             recovery.reset_for_new_sandbox(pod, record)
         return record
 
@@ -213,39 +207,37 @@ class Agent:
         self._workers[uid] = worker
         task = asyncio.create_task(worker.run(), name=f"pod {record.key}")
         self._tasks[uid] = task
-        task.add_done_callback(lambda _: self._drop_worker(uid))
 
-    def _drop_worker(self, uid: str) -> None:
-        self._workers.pop(uid, None)
-        self._tasks.pop(uid, None)
+        def drop(_: asyncio.Task[None]) -> None:
+            self._workers.pop(uid, None)
+            self._tasks.pop(uid, None)
+
+        task.add_done_callback(drop)
 
     # What a pod holds
 
     def _admit(self, pod: Obj) -> PodRecord:
-        """A record for a new pod with an address and devices, or with the verdict that it cannot be here."""
+        """A record for a new pod with an address and devices, or with the outcome that it is rejected."""
         record = new_record(pod, self.config.clock())
         active = [worker for worker in self._workers.values() if not worker.record.finished]
         record.outcome = reject_by_resources(pod, (worker.requests for worker in active), self.config.allocatable)
         if record.outcome is not None:
             return record
         assigned = {index for worker in active for given in worker.record.gpus.values() for index in given}
+        # From the records, not from the API: an adopted pod keeps the devices its processes have open.
         devices = gpus.assign(pod, set(self.config.devices or ()) - assigned)
         if devices is None:
-            message = f"Pod was rejected: the node's free devices do not suffice for its {gpus.RESOURCE}"
+            message = Message("Rejected.Devices", {"resource": gpus.RESOURCE})
             record.outcome = PodOutcome("Failed", "UnexpectedAdmissionError", message)
             return record
         record.gpus = devices
         if not pod["spec"].get("hostNetwork"):
-            record.ip = self._allocate_ip(record, {worker.record.ip for worker in active})
+            try:
+                self._last_ip = next_address(self._pod_network, {worker.record.ip for worker in active}, self._last_ip)
+                record.ip = self._last_ip
+            except NoAddressLeft as none_left:
+                record.outcome = PodOutcome("Failed", "OutOfaddresses", none_left.message)
         return record
-
-    def _allocate_ip(self, record: PodRecord, used: set[str]) -> str:
-        try:
-            self._last_ip = next_address(self._pod_network, used, self._last_ip)
-        except NoAddressLeft as none_left:
-            record.outcome = PodOutcome("Failed", "OutOfaddresses", f"Pod was rejected: {none_left}")
-            return ""
-        return self._last_ip
 
     # Leftovers
 

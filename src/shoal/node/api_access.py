@@ -49,9 +49,14 @@ class ApiAccess:
         """The pod with the volume, mounted in each container that mounts nothing else there."""
         spec = pod["spec"]
         volume = {"name": VOLUME, "projected": {"sources": _SOURCES, "defaultMode": 0o644}}
-        containers = {
-            part: [_with_mount(c) for c in spec[part]] for part in ("initContainers", "containers") if spec.get(part)
-        }
+        mount = {"name": VOLUME, "mountPath": FOLDER, "readOnly": True}
+        containers: dict[str, list[Obj]] = {}
+        for part in ("initContainers", "containers"):
+            for container in spec.get(part) or ():
+                mounts = container.get("volumeMounts") or []
+                if not any(each["mountPath"].rstrip("/") == FOLDER for each in mounts):
+                    container = {**container, "volumeMounts": [*mounts, mount]}
+                containers.setdefault(part, []).append(container)
         return {**pod, "spec": {**spec, **containers, "volumes": [*(spec.get("volumes") or ()), volume]}}
 
     def with_root_ca(self, lookup: Lookup, namespace: str) -> Lookup:
@@ -65,18 +70,13 @@ class ApiAccess:
 
     def reachable_services(self, services: Iterable[Obj]) -> tuple[Obj, ...]:
         """For a pod on the machine's network: the Service of the API resolves to the server's own address."""
-        return tuple(self._direct_service(each) if key_of(each) == Key(*API) else each for each in services)
-
-    def _direct_service(self, service: Obj) -> Obj:
         if self.direct is None:
-            return service
+            return tuple(services)
         host, port = self.direct
-        ports = [{**each, "port": port} for each in service["spec"].get("ports") or ()]
-        return {**service, "spec": {**service["spec"], "clusterIP": host, "ports": ports}}
-
-
-def _with_mount(container: Obj) -> Obj:
-    mounts = container.get("volumeMounts") or []
-    if any(mount["mountPath"].rstrip("/") == FOLDER for mount in mounts):
-        return container
-    return {**container, "volumeMounts": [*mounts, {"name": VOLUME, "mountPath": FOLDER, "readOnly": True}]}
+        reachable = []
+        for service in services:
+            if key_of(service) == Key(*API):
+                ports = [{**each, "port": port} for each in service["spec"].get("ports") or ()]
+                service = {**service, "spec": {**service["spec"], "clusterIP": host, "ports": ports}}
+            reachable.append(service)
+        return tuple(reachable)

@@ -12,7 +12,7 @@ import shutil
 import tempfile
 from pathlib import Path, PurePosixPath
 
-from shoal.node.volume_files import File, Files
+from shoal.node.volume_files import Files
 
 CURRENT = "..data"
 _INCOMING = "..data_new"
@@ -29,24 +29,21 @@ def write_all(folder: Path, files: Files, *, owner: tuple[int, int] | None = Non
     version = Path(tempfile.mkdtemp(prefix="..", dir=folder))
     version.chmod(0o755)
     for name, file in files.items():
-        _put(version / name, file, owner)
+        path = version / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(file.data)
+        if owner is not None:
+            os.chown(path, *owner)
+        path.chmod(file.mode)
     incoming = folder / _INCOMING
     incoming.unlink(missing_ok=True)
     incoming.symlink_to(version.name)
-    incoming.replace(current)
+    incoming.replace(current)  # the rename that changes all files at once
     _link_names(folder, files)
     for stale in folder.glob("..*"):
         if stale.is_dir() and not stale.is_symlink() and stale.name != version.name:
             shutil.rmtree(stale, ignore_errors=True)
     return True
-
-
-def _put(path: Path, file: File, owner: tuple[int, int] | None) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(file.data)
-    if owner is not None:
-        os.chown(path, *owner)
-    path.chmod(file.mode)
 
 
 def _holds(version: Path, files: Files) -> bool:

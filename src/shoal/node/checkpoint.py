@@ -22,6 +22,7 @@ from pathlib import Path
 import msgspec
 
 from shoal.kube.job_annotations import JOB, JOB_UID, TASK
+from shoal.kube.messages import Message
 from shoal.kube.objects import Key, Obj, annotations_of, key_of, uid_of
 from shoal.logs import Logger
 from shoal.node.sandbox.shim_client import remove_folder
@@ -34,13 +35,15 @@ MAX_BYTES = 256 << 10  # after which older versions of a record are thrown away
 
 
 class Ended(msgspec.Struct, frozen=True):
-    """How a run of a container ended. `exit_code` is what a shell would report: 128 + n for signal n."""
+    """How a run of a container ended. `exit_code` is what a shell would report: 128 + n for signal n.
+
+    A message of the node holds plain values alone: messages within messages are not decoded again."""
 
     at: float
     exit_code: int
     signal: int | None = None
     reason: str = ""  # '' means: Completed or Error, by the code
-    message: str = ""
+    message: Message | str = ""  # text: by the container or the sandbox, or in a record of an earlier version
 
 
 class Stopping(msgspec.Struct):
@@ -48,7 +51,6 @@ class Stopping(msgspec.Struct):
 
     at: float
     grace_seconds: float
-    why: str = ""
     hook: str = ""  # '', running, done: the preStop hook
     termed_at: float | None = None
     killed: bool = False
@@ -102,13 +104,13 @@ class ContainerRecord(msgspec.Struct):
             self.run.ended = ended
             self.run.ready = False
 
-    def mark_stopping(self, now: float, grace_seconds: float, why: str) -> None:
-        """A second order may shorten the grace of the first, never lengthen it."""
+    def mark_stopping(self, now: float, grace_seconds: float) -> None:
+        """A second request may shorten the grace of the first, never lengthen it."""
         if self.run is None or self.run.is_over:
             return
         known = self.run.stopping
         if known is None:
-            self.run.stopping = Stopping(at=now, grace_seconds=grace_seconds, why=why)
+            self.run.stopping = Stopping(at=now, grace_seconds=grace_seconds)
         elif now + grace_seconds < known.at + known.grace_seconds:
             known.grace_seconds = max(now + grace_seconds - known.at, 0.0)
 
@@ -119,11 +121,11 @@ class ContainerRecord(msgspec.Struct):
 
 
 class PodOutcome(msgspec.Struct, frozen=True):
-    """A verdict on the whole pod that no container's end can change: too late, evicted, refused."""
+    """The outcome of the pod as a whole, which no container's end can change: deadline exceeded, evicted, rejected."""
 
     phase: str
     reason: str
-    message: str
+    message: Message | str  # text: by another component, or in a record of an earlier version
 
 
 class JobReference(msgspec.Struct, frozen=True):
@@ -206,13 +208,24 @@ class PodFolder:
 
     def save(self, record: PodRecord) -> None:
         """A reader, and an agent after a crash, sees all or nothing."""
+        # A newline before it too: a line that a full disk cut short before then spoils no other.
         line = b"\n%b\n" % msgspec.json.encode(record)
         if self._appended_bytes is None:
-            self._appended_bytes = self._size()
+            record_file = self.path / RECORD
+            self._appended_bytes = record_file.stat().st_size if record_file.exists() else 0
         if self._appended_bytes + len(line) > MAX_BYTES:
-            self._rewrite(line)
+            self.path.mkdir(parents=True, exist_ok=True)
+            draft = self.path / f"{RECORD}.new"
+            draft.write_bytes(line)
+            draft.replace(self.path / RECORD)
+            self._appended_bytes = len(line)
             return
-        file = self._open(os.O_APPEND)
+        name, flags = f"{self.path}/{RECORD}", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+        try:
+            file = os.open(name, flags, 0o600)
+        except FileNotFoundError:  # the folder is made by the first save: most find it there
+            self.path.mkdir(parents=True, exist_ok=True)
+            file = os.open(name, flags, 0o600)
         try:
             written = os.write(file, line)
         finally:
@@ -220,27 +233,6 @@ class PodFolder:
         if written < len(line):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path / RECORD))
         self._appended_bytes += written
-
-    def _open(self, flags: int) -> int:
-        name = f"{self.path}/{RECORD}"
-        try:
-            return os.open(name, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | flags, 0o600)
-        except FileNotFoundError:
-            self.path.mkdir(parents=True, exist_ok=True)
-            return os.open(name, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | flags, 0o600)
-
-    def _size(self) -> int:
-        try:
-            return (self.path / RECORD).stat().st_size
-        except FileNotFoundError:
-            return 0
-
-    def _rewrite(self, line: bytes) -> None:
-        self.path.mkdir(parents=True, exist_ok=True)
-        draft = self.path / f"{RECORD}.new"
-        draft.write_bytes(line)
-        draft.replace(self.path / RECORD)
-        self._appended_bytes = len(line)
 
     def load(self) -> PodRecord | None:
         """None where there is no record, or none that can be read (the machine lost power while it was written)."""

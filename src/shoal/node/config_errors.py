@@ -32,15 +32,12 @@ def format_value(value: Any) -> str:
 def _lines(error: ErrorDetails, model: type[BaseModel], known: list[str]) -> list[str]:
     path = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in error["loc"])
     if error["type"] == "extra_forbidden":
-        return [f"{path}: there is no such key{_suggestion(str(error['loc'][-1]), known)}"]
+        near = get_close_matches(str(error["loc"][-1]), known, n=1)
+        suggestion = f"did you mean `{near[0]}`?" if near else f"there are: {', '.join(known)}"
+        return [f"{path}: there is no such key; {suggestion}"]
     if error["type"] == "value_error":  # our own checks: a line for each mistake
         return [f"{path}{line}" for line in str(error["ctx"]["error"]).splitlines()]
     if not error["loc"]:
         return [f": {format_value(error['input'])} is not right; write a mapping with keys such as {', '.join(known)}"]
     expected = model.model_fields[str(error["loc"][0])].description
     return [f"{path}: {format_value(error['input'])} is not right; write {expected}"]
-
-
-def _suggestion(word: str, known: list[str]) -> str:
-    near = get_close_matches(word, known, n=1)
-    return f"; did you mean `{near[0]}`?" if near else f"; there are: {', '.join(known)}"

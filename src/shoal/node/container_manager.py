@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from shoal.kube.messages import Message
 from shoal.kube.objects import Obj
 from shoal.log_signals import visible
 from shoal.logs import Logger
@@ -51,7 +52,7 @@ class ContainerManager:
         wake: Callable[[], None],
     ) -> None:
         self.sandbox: Sandbox | None = None
-        self.unhealthy: dict[str, str] = {}
+        self.unhealthy: dict[str, Message] = {}
         self._pod = pod
         self._record = record
         self._folder = folder
@@ -96,20 +97,25 @@ class ContainerManager:
         try:
             outcome = await self.sandbox.start(spec)
         except ShimLost:
-            self.mark_sandbox_lost("the keeper of the pod's processes died while this container was being started")
+            self.mark_sandbox_lost(Message("Lost.Starting"))
             return
         if isinstance(outcome, Exited):
             known.mark_ended(recovery.ended_by(outcome, never_ran=True))
-            self._events.emit(self._pod(), "Failed", f"Error: {outcome.message}", container=name, warning=True)
+            message = Message("Failed", {"cause": outcome.message})
+            self._events.emit(self._pod(), message, container=name, warning=True)
             self._save_if_possible()
             return
         known.mark_started(outcome.at)
         self.unhealthy.pop(name, None)
         self._save_if_possible()
-        self._events.emit(self._pod(), "Started", f"Started container {name}", container=name)
+        self._events.emit(self._pod(), Message("Started", {"container": name}), container=name)
         assert known.run is not None
         self._attach(name, known.run)
-        self._start_post_start(name, known.run)
+        container = pod_lifecycle.find_container(self._pod(), name) or {}
+        if hook := (container.get("lifecycle") or {}).get("postStart"):
+            known.run.hook = "running"
+            self._save_if_possible()
+            self._spawn(self._post_start(container, known.run, hook))
 
     def stop_probing(self, name: str) -> None:
         prober = self._probers.pop(name, None)
@@ -133,14 +139,14 @@ class ContainerManager:
         try:
             await self.sandbox.signal(process_id(name, run.attempt), number)
         except ProcessLookupError:
-            return  # it ended by itself; the word of that is on its way
+            return  # it ended by itself, and its exit status is about to arrive
         except ShimLost:
-            self.mark_sandbox_lost("the keeper of the pod's processes died")
+            self.mark_sandbox_lost(Message("Lost.Signalled"))
 
-    def mark_sandbox_lost(self, why: str) -> None:
+    def mark_sandbox_lost(self, why: Message) -> None:
         """The shim is gone and its processes with it."""
         lost = recovery.mark_running_lost(self._record, self._config.clock(), why)
-        log.warning("keeper lost", pod=str(self._record.key), containers=lost)
+        log.warning("shim lost", pod=str(self._record.key), containers=lost)
         self.sandbox = None
         for name in list(self._probers):
             self.stop_probing(name)
@@ -178,7 +184,7 @@ class ContainerManager:
         """The pod's worker is done. It and this hold each other: let go, so that both are gone at once."""
         pod = self._pod()
         self.detach()
-        self._pod, self._wake = (lambda: pod), _no_op
+        self._pod, self._wake = (lambda: pod), lambda: None
 
     def wake_on_change(self, path: Path, wake: Callable[[], None]) -> None:
         """Call `wake` once something changes in the folder of `path`, or the nearest one above it that exists."""
@@ -196,12 +202,17 @@ class ContainerManager:
         container = pod_lifecycle.find_container(self._pod(), name)
         if container is None or run.stopping is not None or not any(container.get(kind) for kind in ProbeKind):
             return
+
+        def emit_unhealthy(kind: ProbeKind, output: Message | str) -> None:
+            message = Message("Unhealthy", {"probe": kind.label, "output": output})
+            self._events.emit(self._pod(), message, container=name, warning=True)
+
         prober = Prober(
             container,
             partial(self._run_handler, container, run),
             passed_startup=run.passed_startup,
             on_update=partial(self._on_probe_update, name, run),
-            on_failure=partial(self._on_probe_failure, name),
+            on_failure=emit_unhealthy,
         )
         self._probers[name] = prober
         prober.start(max(self._config.clock() - (run.started_at or 0.0), 0.0))
@@ -212,9 +223,7 @@ class ContainerManager:
             exited = await self.sandbox.wait(process_id(name, run.attempt))
         except ShimLost:
             if not run.is_over:
-                self.mark_sandbox_lost(
-                    "the keeper of the pod's processes died, and with it this container; how it ended is unknown"
-                )
+                self.mark_sandbox_lost(Message("Lost.Running"))
             return
         known = self._record.container(name)
         if known.run is not run:
@@ -226,7 +235,7 @@ class ContainerManager:
 
     async def _run_handler(self, container: Obj, run: ContainerRun, handler: Obj, timeout: float) -> ProbeResult:
         if self.sandbox is None:
-            return ProbeResult(False, "the container is gone")
+            return ProbeResult(False, Message("Handler.ContainerGone"))
         return await probe_handlers.run_handler(
             self.sandbox,
             process_id(container["name"], run.attempt),
@@ -243,28 +252,17 @@ class ContainerManager:
         elif update.kind is ProbeKind.STARTUP and update.ok:
             run.passed_startup = True
         elif not update.ok:
-            self.unhealthy[name] = f"Container {name} failed {update.kind.label.lower()} probe, will be restarted"
+            probe = update.kind.label.lower()
+            self.unhealthy[name] = Message("Killing.Probe", {"container": name, "probe": probe})
         self._save_and_wake()
-
-    def _on_probe_failure(self, name: str, kind: ProbeKind, text: str) -> None:
-        message = f"{kind.label} probe failed: {text}"
-        self._events.emit(self._pod(), "Unhealthy", message, container=name, warning=True)
-
-    def _start_post_start(self, name: str, run: ContainerRun) -> None:
-        container = pod_lifecycle.find_container(self._pod(), name) or {}
-        hook = (container.get("lifecycle") or {}).get("postStart")
-        if hook:
-            run.hook = "running"
-            self._save_if_possible()
-            self._spawn(self._post_start(container, run, hook))
 
     async def _post_start(self, container: Obj, run: ContainerRun, hook: Obj) -> None:
         result = await self._run_handler(container, run, hook, HOOK_SECONDS)
         run.hook = "done" if result.ok else "failed"
         if not result.ok and not run.is_over:
-            name, message = container["name"], f"PostStartHook failed: {result.text}"
-            self._events.emit(self._pod(), "FailedPostStartHook", message, container=name, warning=True)
-            self.unhealthy[name] = f"Container {name} failed its postStart hook"
+            name, message = container["name"], Message("FailedPostStartHook", {"output": result.output})
+            self._events.emit(self._pod(), message, container=name, warning=True)
+            self.unhealthy[name] = Message("Killing.PostStartHook", {"container": name})
         self._save_and_wake()
 
     async def _pre_stop(self, container: Obj, run: ContainerRun) -> None:
@@ -272,23 +270,21 @@ class ContainerManager:
         assert stopping is not None
         result = await self._run_handler(container, run, container["lifecycle"]["preStop"], HOOK_SECONDS)
         if not result.ok:
-            message = f"PreStopHook failed: {result.text}"
-            self._events.emit(self._pod(), "FailedPreStopHook", message, container=container["name"], warning=True)
+            message = Message("FailedPreStopHook", {"output": result.output})
+            self._events.emit(self._pod(), message, container=container["name"], warning=True)
         stopping.hook = "done"
         self._save_and_wake()
 
     def _termination_message(self, name: str, run: ContainerRun, exited: Exited) -> str:
         """What the container left in its termination message, or the end of its log where it requests that."""
         container = pod_lifecycle.find_container(self._pod(), name) or {}
-        text = _read_head(self._folder.message_file(name, run.attempt), MAX_MESSAGE_BYTES)
+        text = ""
+        with suppress(OSError), self._folder.message_file(name, run.attempt).open("rb") as file:
+            text = file.read(MAX_MESSAGE_BYTES).decode(errors="replace")
         falls_back = container.get("terminationMessagePolicy") == "FallbackToLogsOnError"
         if text or not falls_back or exited.code == 0:
             return text
         return _log_end(self._folder.log_file(name, run.attempt))
-
-
-def _no_op() -> None:
-    """There is no worker to wake."""
 
 
 def _path_state(path: Path) -> tuple[Path, bool]:
@@ -306,14 +302,6 @@ async def _wait_for_change(path: Path, before: tuple[Path, bool], wake: Callable
         log.warning("folder not watched", folder=str(folder), error=str(refused))
         return
     wake()
-
-
-def _read_head(path: Path, limit: int) -> str:
-    try:
-        with path.open("rb") as file:
-            return file.read(limit).decode(errors="replace")
-    except OSError:
-        return ""
 
 
 def _log_end(path: Path) -> str:
@@ -339,4 +327,4 @@ async def stop_all(sandbox: Sandbox, grace_seconds: float) -> None:
                 with suppress(ProcessLookupError):
                     await sandbox.signal(name, number)
         if ends:
-            await asyncio.wait(ends, timeout=seconds)
+            await asyncio.wait(ends, timeout=seconds)  # after KILL without a limit: the kernel ends them

@@ -13,20 +13,21 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from shoal.kube.job_annotations import PROJECT
+from shoal.kube.messages import Message
 from shoal.kube.objects import Obj, annotations_of, namespace_of
 from shoal.kube.quantity import Quantity
 from shoal.node import volumes
 from shoal.node.checkpoint import PodFolder, PodRecord
+from shoal.node.cluster_dns import hostname_of
 from shoal.node.config import NodeConfig
 from shoal.node.environment import EnvContext, command_line, declared_variables, environment
-from shoal.node.images import Images
+from shoal.node.messages import text
 from shoal.node.pod_lifecycle import Waiting
 from shoal.node.pod_references import Lookup, ReferenceMissing
 from shoal.node.pod_user import resolve_user
 from shoal.node.projects import Projects
 from shoal.node.recovery import process_id
 from shoal.node.sandbox.interface import Mount, ProcessSpec
-from shoal.node.service_names import hostname_of
 
 MESSAGE_PATH = "/dev/termination-log"
 
@@ -35,7 +36,7 @@ class CannotStart(Exception):
     """A container cannot be started now; the pod waits until what it lacks appears."""
 
     def __init__(self, waiting: Waiting, *, is_volume: bool = False, path: Path | None = None) -> None:
-        super().__init__(waiting.message)
+        super().__init__(text(waiting.message))
         self.waiting = waiting
         self.is_volume = is_volume
         self.path = path  # of this machine, whose appearance would help
@@ -58,8 +59,8 @@ class SpecContext:
             return self
         project = self.projects.load(name)
         if project is None:
-            missing = f"annotation {PROJECT}: this cluster has not stored the project {name!r}; submit the job again"
-            raise CannotStart(Waiting("CreateContainerConfigError", missing))
+            missing = {"annotation": PROJECT, "name": name, "retry": Message("Retry.Submit")}
+            raise CannotStart(Waiting("CreateContainerConfigError", Message("Project.NotStored", missing)))
         config = self.config
         with_project = replace(
             config,
@@ -91,11 +92,12 @@ def prepare_volumes(
 ) -> dict[str, volumes.PreparedVolume]:
     try:
         return volumes.prepare(pod, folder, make_env_context(pod, record, context))
-    except (ReferenceMissing, OSError) as missing:
-        path = missing.path if isinstance(missing, ReferenceMissing) else None
-        raise CannotStart(Waiting("ContainerCreating", str(missing)), is_volume=True, path=path) from missing
+    except ReferenceMissing as missing:
+        raise CannotStart(Waiting("ContainerCreating", missing.message), is_volume=True, path=missing.path) from missing
+    except OSError as error:
+        raise CannotStart(Waiting("ContainerCreating", str(error)), is_volume=True) from error
     except ValueError as error:
-        message = f"a volume of the pod names a path that no file system takes: {error}"
+        message = Message("Volume.InvalidPath", {"error": str(error)})
         raise CannotStart(Waiting("ContainerCreating", message), is_volume=True) from error
 
 
@@ -106,19 +108,17 @@ def process_spec(
     prepared = prepare_volumes(pod, record, folder, context)
     context = context.with_project(pod)
     try:
-        _check_probes(container)
+        for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
+            if "grpc" in (container.get(probe) or {}):
+                raise ReferenceMissing(Message("Probe.GrpcNotSupported", {"probe": probe}))
         return _build_spec(pod, container, record, folder, context, attempt, prepared)
-    except (ReferenceMissing, OSError) as missing:
-        raise CannotStart(Waiting("CreateContainerConfigError", str(missing))) from missing
+    except ReferenceMissing as missing:
+        raise CannotStart(Waiting("CreateContainerConfigError", missing.message)) from missing
+    except OSError as error:
+        raise CannotStart(Waiting("CreateContainerConfigError", str(error))) from error
     except ValueError as error:
-        message = f"the container names a path that no file system takes: {error}"
+        message = Message("Container.InvalidPath", {"error": str(error)})
         raise CannotStart(Waiting("CreateContainerConfigError", message)) from error
-
-
-def _check_probes(container: Obj) -> None:
-    for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
-        if "grpc" in (container.get(probe) or {}):
-            raise ReferenceMissing(f"{probe}: this node does not ask over gRPC; use httpGet, tcpSocket or exec instead")
 
 
 def _build_spec(
@@ -139,10 +139,14 @@ def _build_spec(
     caller = {**config.caller_env, **context.offered_env}  # the caller's own proxy is out of a pod's reach
     image_env = config.images.env(image, caller.get("PATH", os.defpath))
     uid, gid = _user(pod, container, config)
+    security = container.get("securityContext") or {}
     folder.path.mkdir(parents=True, exist_ok=True)
     cwd = container.get("workingDir") or config.images.working_dir(image) or config.working_dir
     mounts = (*config.images.mounts(image), *volumes.mounts_for(container, prepared, variables))
-    _check_python(config.images, image, mounts)
+    home = config.images.python(image)
+    if home and not (home / "bin").is_dir() and not any(home.is_relative_to(mount.target) for mount in mounts):
+        # The program would else run with some other Python than the one that was meant, and not say so.
+        raise CannotStart(Waiting("ImageNotConfigured", config.images.missing_python(image)), path=home / "bin")
     hidden = config.confinement.hidden if config.confinement else ()
     _check_sources(mounts, hidden, folder)
     return ProcessSpec(
@@ -157,7 +161,7 @@ def _build_spec(
         memory_bytes=_limit(container, "memory", Quantity.value),
         cpu_milli=_limit(container, "cpu", Quantity.milli),
         hidden=hidden,
-        no_new_privs=config.confinement is not None or _forbids_escalation(container),
+        no_new_privs=config.confinement is not None or security.get("allowPrivilegeEscalation") is False,
     )
 
 
@@ -168,15 +172,7 @@ def _check_sources(mounts: tuple[Mount, ...], hidden: tuple[Path, ...], folder: 
         if source is None or not any(source.is_relative_to(place) for place in hidden):
             continue
         if ".." in source.parts or not source.is_relative_to(folder.path):
-            raise ReferenceMissing(f"{source} belongs to the node and cannot be mounted")
-
-
-def _check_python(images: Images, image: str, mounts: tuple[Mount, ...]) -> None:
-    """A program would else run with some other Python than the one that was meant, and not say so."""
-    home = images.python(image)
-    if home is None or (home / "bin").is_dir() or any(home.is_relative_to(mount.target) for mount in mounts):
-        return
-    raise CannotStart(Waiting("ImageNotConfigured", images.missing_python(image)), path=home / "bin")
+            raise ReferenceMissing(Message("Mount.NodePath", {"path": str(source)}))
 
 
 def _working_dir_mount(cwd: str, mounts: tuple[Mount, ...], folder: PodFolder, name: str) -> tuple[Mount, ...]:
@@ -207,10 +203,6 @@ def _limit(container: Obj, resource: str, amount: Callable[[Quantity], int]) -> 
     return amount(Quantity.parse(str(limit))) or None if limit is not None else None
 
 
-def _forbids_escalation(container: Obj) -> bool:
-    return (container.get("securityContext") or {}).get("allowPrivilegeEscalation") is False
-
-
 def _files_owner(pod: Obj, config: NodeConfig) -> tuple[int, int] | None:
     """The pod's user where it is not the agent's: a file of mode 0400 has to be readable for the pod."""
     if config.confinement is None or not config.confinement.separate_users:
@@ -234,7 +226,5 @@ def _user(pod: Obj, container: Obj, config: NodeConfig) -> tuple[int | None, int
     uid, gid = wanted.get("runAsUser"), wanted.get("runAsGroup")
     effective = os.geteuid() if uid is None else int(uid)
     if wanted.get("runAsNonRoot") and effective == 0:
-        raise ReferenceMissing(
-            "container has runAsNonRoot and would run as root: set runAsUser, or start the node as a user"
-        )
+        raise ReferenceMissing(Message("User.Root"))
     return (None if uid is None else int(uid)), (None if gid is None else int(gid))

@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Mapping
 
+from shoal.kube.messages import Message
 from shoal.kube.objects import Obj, annotations_of, labels_of
 from shoal.kube.quantity import Quantity
 from shoal.node.pod_lifecycle import find_container
@@ -40,7 +41,7 @@ def field_value(pod: Obj, path: str, *, pod_ip: str, host_ip: str, node: str) ->
         "status.podIPs": pod_ip,
     }
     if path not in known:
-        raise ReferenceMissing(f"unsupported fieldPath: {path}")
+        raise ReferenceMissing(Message("FieldRef.Unknown", {"path": path}))
     return str(known[path])
 
 
@@ -56,14 +57,14 @@ def resource_value(pod: Obj, container: Obj, ref: Obj, allocatable: Mapping[str,
     """
     about = find_container(pod, ref["containerName"]) if ref.get("containerName") else container
     if about is None:
-        raise ReferenceMissing(f"container {ref['containerName']} not found")
+        raise ReferenceMissing(Message("ResourceFieldRef.NoContainer", {"container": ref["containerName"]}))
     which, _, name = str(ref["resource"]).partition(".")
     resources = about.get("resources") or {}
     amount = (resources.get(which) or {}).get(name)
     if amount is None and which == "limits" and name in ("cpu", *_WHOLE_BYTES):
         amount = allocatable.get(name)
     if which not in ("limits", "requests"):
-        raise ReferenceMissing(f"unsupported container resource: {ref['resource']}")
+        raise ReferenceMissing(Message("ResourceFieldRef.Unknown", {"resource": ref["resource"]}))
     divisor = Quantity.parse(str(ref.get("divisor") or "0"))
     unit = divisor.nanos or Quantity.of(1).nanos
     return str(-(-Quantity.parse(str(amount or "0")).nanos // unit))

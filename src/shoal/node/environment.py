@@ -15,9 +15,10 @@ from dataclasses import dataclass, field
 from functools import cache
 
 from shoal.kube.kinds import CONFIG_MAP, SECRET, Kind
+from shoal.kube.messages import Message
 from shoal.kube.objects import Obj, name_of, namespace_of
 from shoal.node.downward_api import field_value, resource_value
-from shoal.node.pod_references import Lookup, ReferenceMissing
+from shoal.node.pod_references import Lookup, ReferenceMissing, not_found
 
 MAX_TEXT_CHARACTERS = 128 << 10  # of an expanded text: the kernel takes no longer argument or variable
 MAX_CHARACTERS = 6 << 20  # of the arguments, and of the variables: the kernel takes no more of both together
@@ -48,8 +49,8 @@ class EnvContext:
 def expand(text: str, variables: Mapping[str, str]) -> str:
     """`$(NAME)` becomes its value; `$$` becomes `$`; an unknown name stays as it is written.
 
-    A variable may hold others several times and be held by the next one, which doubles with each step: NotThere where
-    the text becomes longer than a process can be given.
+    A variable may hold others several times and be held by the next one, which doubles with each step: ReferenceMissing
+    where the text becomes longer than a process can be given.
     """
     pieces: list[str] = []
     size = end = 0
@@ -59,10 +60,7 @@ def expand(text: str, variables: Mapping[str, str]) -> str:
         size += found.start() - end + len(value)
         end = found.end()
         if size > MAX_TEXT_CHARACTERS:
-            raise ReferenceMissing(
-                f"a text with $(VAR) in it expands to more than {MAX_TEXT_CHARACTERS} characters, and no argument "
-                "and no variable of a process can be longer"
-            )
+            raise ReferenceMissing(Message("Environment.LongText", {"limit": MAX_TEXT_CHARACTERS}))
     return "".join([*pieces, text[end:].replace("$$", "$")])
 
 
@@ -79,17 +77,14 @@ def _references(text: str) -> Iterator[re.Match[str]]:
 class _Size:
     """Counts what a process is given, so that many references to a long value fill no memory."""
 
-    def __init__(self, what: str) -> None:
-        self._what = what
+    def __init__(self, code: str) -> None:
+        self._code = code  # of the message where it is too much
         self._characters = 0
 
     def add(self, *texts: str | bytes) -> None:
         self._characters += sum(map(len, texts))
         if self._characters > MAX_CHARACTERS:
-            raise ReferenceMissing(
-                f"{self._what} of the container have more than {MAX_CHARACTERS} characters, "
-                "and no process can have more"
-            )
+            raise ReferenceMissing(Message(self._code, {"limit": MAX_CHARACTERS}))
 
 
 def reader(pod: Obj, env_context: EnvContext) -> Read:
@@ -100,8 +95,8 @@ def reader(pod: Obj, env_context: EnvContext) -> Read:
 
 def declared_variables(pod: Obj, container: Obj, env_context: EnvContext) -> dict[str, str]:
     """The variables that come from the manifest and the cluster: these `$(VAR)` may name."""
-    variables = dict(_service_links(pod, env_context.services))
-    size = _Size("the variables")
+    variables = dict(service_links(pod, env_context.services))
+    size = _Size("Environment.ManyVariables")
     read = reader(pod, env_context)
     for source in container.get("envFrom") or ():
         variables.update(_from_source(source, read, size))
@@ -130,7 +125,7 @@ def command_line(container: Obj, image_command: Iterable[str], variables: Mappin
     Where there is neither, `args` are the command: `kubectl run x --image=busybox -- echo hi` writes them alone.
     """
     command = container.get("command") or list(image_command)
-    argv, size = [], _Size("the arguments")
+    argv, size = [], _Size("Environment.ManyArguments")
     for part in [*command, *(container.get("args") or ())]:
         argv.append(expand(part, variables))
         size.add(argv[-1])
@@ -153,9 +148,8 @@ def _value(
         return _key(CONFIG_MAP, ref, namespace_of(pod), read)
     if ref := origin.get("secretKeyRef"):
         return _key(SECRET, ref, namespace_of(pod), read)
-    raise ReferenceMissing(
-        f"the variable {variable['name']} comes from a source this node does not know: {', '.join(origin)}"
-    )
+    parameters = {"variable": variable["name"], "sources": list(origin)}
+    raise ReferenceMissing(Message("Environment.UnknownSource", parameters))
 
 
 def _key(kind: Kind, ref: Obj, namespace: str, read: Read) -> str | None:
@@ -163,11 +157,16 @@ def _key(kind: Kind, ref: Obj, namespace: str, read: Read) -> str | None:
     if data is None:
         if ref.get("optional"):
             return None
-        raise ReferenceMissing(f'{kind.kind.lower()} "{ref["name"]}" not found')
+        raise not_found(kind, ref["name"])
     if ref["key"] not in data:
         if ref.get("optional"):
             return None
-        raise ReferenceMissing(f"couldn't find key {ref['key']} in {kind.kind} {namespace}/{ref['name']}")
+        raise ReferenceMissing(
+            Message(
+                "Object.KeyNotFound",
+                {"kind": kind.kind, "namespace": namespace, "name": ref["name"], "key": ref["key"]},
+            )
+        )
     return data[ref["key"]].decode(errors="replace")
 
 
@@ -180,7 +179,7 @@ def _from_source(source: Obj, read: Read, size: _Size) -> dict[str, str]:
             continue
         data = read(kind, ref["name"])
         if data is None and not ref.get("optional"):
-            raise ReferenceMissing(f'{kind.kind.lower()} "{ref["name"]}" not found')
+            raise not_found(kind, ref["name"])
         for key, value in (data or {}).items():
             size.add(prefix, key, value)  # also where it is no variable: it has been looked at
             if _NAME.fullmatch(prefix + key):
@@ -191,7 +190,7 @@ def _from_source(source: Obj, read: Read, size: _Size) -> dict[str, str]:
 # Links to Services, as Docker once named them
 
 
-def _service_links(pod: Obj, services: Iterable[Obj]) -> Iterable[tuple[str, str]]:
+def service_links(pod: Obj, services: Iterable[Obj]) -> Iterable[tuple[str, str]]:
     only_api = pod["spec"].get("enableServiceLinks") is False
     for service in sorted(services, key=name_of):
         if only_api and (namespace_of(service), name_of(service)) != API:
@@ -206,20 +205,16 @@ def _service_links(pod: Obj, services: Iterable[Obj]) -> Iterable[tuple[str, str
         for port in ports:
             if port.get("name"):
                 yield f"{stem}_SERVICE_PORT_{_variable_name(port['name'])}", str(port["port"])
-        yield from _docker_links(stem, address, ports)
-
-
-def _docker_links(stem: str, address: str, ports: list[Obj]) -> Iterable[tuple[str, str]]:
-    for index, port in enumerate(ports):
-        protocol = str(port.get("protocol") or "TCP")
-        url = f"{protocol.lower()}://{address}:{port['port']}"
-        if index == 0:
-            yield f"{stem}_PORT", url
-        link = f"{stem}_PORT_{port['port']}_{protocol}"
-        yield link, url
-        yield f"{link}_PROTO", protocol.lower()
-        yield f"{link}_PORT", str(port["port"])
-        yield f"{link}_ADDR", address
+        for index, port in enumerate(ports):
+            protocol = str(port.get("protocol") or "TCP")
+            url = f"{protocol.lower()}://{address}:{port['port']}"
+            if index == 0:
+                yield f"{stem}_PORT", url
+            link = f"{stem}_PORT_{port['port']}_{protocol}"
+            yield link, url
+            yield f"{link}_PROTO", protocol.lower()
+            yield f"{link}_PORT", str(port["port"])
+            yield f"{link}_ADDR", address
 
 
 def _variable_name(name: str) -> str:

@@ -14,12 +14,14 @@ from shoal.cluster.client import Cluster, OutcomeUnknown, PatchType
 from shoal.cluster.informer import Change, Informer
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import LEASE, NODE
+from shoal.kube.messages import Message
 from shoal.kube.objects import Key, Obj
 from shoal.kube.owners import owner_reference
 from shoal.kube.times import rfc3339
 from shoal.logs import Logger
 from shoal.node.config import NodeConfig
 from shoal.node.lease import NAMESPACE, held_message, new_lease, other_holder, renewal
+from shoal.node.messages import MessageError
 from shoal.node.node_object import node_object, node_status, stopped_condition
 from shoal.node.status_manager import find_bound_pod
 
@@ -32,7 +34,7 @@ Refused = (ApiError, OutcomeUnknown, OSError)
 FINAL = (400, 403, 422)  # the object itself is wrong or forbidden, and will be the next time
 
 
-class NodeRefused(Exception):
+class NodeRefused(MessageError):
     """The API will never accept the Node as it is set up; the message has the reason."""
 
 
@@ -45,12 +47,27 @@ class Heartbeat:
         self._holder = config.holder or config.name
         self._lease: Obj = {}  # as written last; empty: unknown
         self._deleted = asyncio.Event()
-        self._own = Informer(cluster, NODE, fields=f"metadata.name={config.name}", on_change=self._on_node_change)
+
+        def on_change(change: Change) -> None:
+            if change.new is None:
+                self._deleted.set()
+
+        self._own = Informer(cluster, NODE, fields=f"metadata.name={config.name}", on_change=on_change)
 
     async def register(self) -> None:
         """Make the Node, or take over the one that is there; patient with an API that is not up yet. NodeRefused
         where patience would not help."""
-        await self._retry(self._register_or_give_up)
+
+        async def register_or_give_up() -> None:
+            try:
+                await self._register()
+            except ApiError as refused:
+                if refused.code not in FINAL:
+                    raise
+                parameters = {"node": self._config.name, "error": refused.message}
+                raise NodeRefused(Message("NodeRefused.Rejected", parameters)) from refused
+
+        await self._retry(register_or_give_up)
         await self._retry(self._renew)
 
     async def run(self) -> None:
@@ -58,7 +75,10 @@ class Heartbeat:
             group.create_task(self._own.run())
             group.create_task(self._repeat(self._config.renew_seconds, self._renew))
             group.create_task(self._repeat(self._config.heartbeat_seconds, self._register))
-            group.create_task(self._register_when_deleted())
+            while True:
+                await self._deleted.wait()
+                self._deleted.clear()
+                await self.register()
 
     async def set_not_ready(self) -> None:
         """Report once that the node is not ready; an API that does not respond is not retried."""
@@ -106,36 +126,21 @@ class Heartbeat:
             NODE, self._config.name, patch={"status": status}, subresource="status", field_manager="shoal-node"
         )
 
-    async def _register_or_give_up(self) -> None:
-        try:
-            await self._register()
-        except ApiError as refused:
-            if refused.code not in FINAL:
-                raise
-            raise NodeRefused(
-                f"the API does not take node {self._config.name}: {refused.message}. "
-                "A node's resources are declared in --capacity, --label and --taint, and in `capacity:` of shoal.yaml."
-            ) from refused
-
-    def _on_node_change(self, change: Change) -> None:
-        if change.new is None:
-            self._deleted.set()
-
-    async def _register_when_deleted(self) -> None:
-        while True:
-            await self._deleted.wait()
-            self._deleted.clear()
-            await self.register()
-
     # The Lease
 
     async def _renew(self) -> None:
         """Under the version seen last, so that of two agents that start at once only one gets the Lease."""
-        known = self._lease or await self._find_lease()
+        known = self._lease
+        if not known:
+            try:
+                known = await self._cluster.get(LEASE, self._config.name, NAMESPACE)
+            except ApiError as refused:
+                if refused.code != 404:
+                    raise
         if other := other_holder(known, self._holder, self._now()):
             raise NodeRefused(held_message(self._config.name, other))
         spec = renewal(self._holder, self._config.lease_seconds, self._now())
-        self._lease = {}
+        self._lease = {}  # a write without an answer leaves the version unknown: the next renewal reads it
         if known:
             patch = {"metadata": {"resourceVersion": known["metadata"]["resourceVersion"]}, "spec": spec}
             self._lease = await self._cluster.patch(LEASE, self._config.name, NAMESPACE, patch=patch)
@@ -145,15 +150,6 @@ class Heartbeat:
             owner = {"apiVersion": "v1", "kind": "Node", **self._node}
             lease["metadata"]["ownerReferences"] = [owner_reference(owner, controller=False, block=False)]
         self._lease = await self._cluster.create(LEASE, lease, NAMESPACE)
-
-    async def _find_lease(self) -> Obj:
-        """Empty where there is none."""
-        try:
-            return await self._cluster.get(LEASE, self._config.name, NAMESPACE)
-        except ApiError as refused:
-            if refused.code != 404:
-                raise
-            return {}
 
     # Patience
 

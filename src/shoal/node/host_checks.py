@@ -52,26 +52,26 @@ def probe_host(python: str = sys.executable) -> Mapping[str, Any]:
 def run_checks() -> list[Finding]:
     allowed = probe_host()
     return [
-        _namespaces(allowed),
-        _mounts(allowed),
-        _networks(allowed),
-        _egress(allowed),
-        *_limits(),
-        _gpus(),
-        _shared_memory(),
-        _descriptors(),
-        _sqlite(),
+        check_namespaces(allowed),
+        check_mounts(allowed),
+        check_networks(allowed),
+        check_egress(allowed),
+        *check_limits(),
+        check_gpus(),
+        check_shared_memory(),
+        check_descriptors(),
+        check_sqlite(),
     ]
 
 
-def _namespaces(allowed: Mapping[str, Any]) -> Finding:
+def check_namespaces(allowed: Mapping[str, Any]) -> Finding:
     name = "namespaces"
     match allowed["privilege"]:
         case feature_probe.ROOT:
             return Finding(name, True, "created directly, as root")
         case feature_probe.USER:
             return Finding(name, True, "made inside a user namespace; no root needed")
-    reason = _namespace_obstacle() or allowed["detail"]
+    reason = namespace_obstacle() or allowed["detail"]
     return Finding(
         name,
         False,
@@ -80,7 +80,7 @@ def _namespaces(allowed: Mapping[str, Any]) -> Finding:
     )
 
 
-def _namespace_obstacle() -> str:
+def namespace_obstacle() -> str:
     """Settings known to forbid user namespaces, each with the way to allow them."""
     for setting, forbids, remedy in (
         (
@@ -100,7 +100,7 @@ def _namespace_obstacle() -> str:
     return ""
 
 
-def _mounts(allowed: Mapping[str, Any]) -> Finding:
+def check_mounts(allowed: Mapping[str, Any]) -> Finding:
     if allowed["mounts"]:
         return Finding("mounts", True, "volumes appear at any path, also where the folder does not exist here")
     return Finding(
@@ -111,7 +111,7 @@ def _mounts(allowed: Mapping[str, Any]) -> Finding:
     )
 
 
-def _networks(allowed: Mapping[str, Any]) -> Finding:
+def check_networks(allowed: Mapping[str, Any]) -> Finding:
     if allowed["network"]:
         return Finding("pod networks", True, "every pod has a network of its own on a bridge of the cluster")
     return Finding(
@@ -123,7 +123,7 @@ def _networks(allowed: Mapping[str, Any]) -> Finding:
     )
 
 
-def _egress(allowed: Mapping[str, Any]) -> Finding:
+def check_egress(allowed: Mapping[str, Any]) -> Finding:
     if not allowed["network"]:
         return Finding("egress", True, "pods use the machine's own network")
     if allowed["redirect"]:
@@ -157,7 +157,7 @@ _LIMITS = (
 )
 
 
-def _limits() -> list[Finding]:
+def check_limits() -> list[Finding]:
     place, details = cgroups.find()
     allowed = {} if place is None else place.folders
     return [
@@ -166,16 +166,15 @@ def _limits() -> list[Finding]:
     ]
 
 
-def _gpus() -> Finding:
+def check_gpus() -> Finding:
     try:
         import pynvml
 
         pynvml.nvmlInit()
         try:
             count = pynvml.nvmlDeviceGetCount()
-            names = sorted(
-                {_text(pynvml.nvmlDeviceGetName(pynvml.nvmlDeviceGetHandleByIndex(i))) for i in range(count)}
-            )
+            found = [pynvml.nvmlDeviceGetName(pynvml.nvmlDeviceGetHandleByIndex(i)) for i in range(count)]
+            names = sorted({name.decode() if isinstance(name, bytes) else name for name in found})  # by its version
         finally:
             pynvml.nvmlShutdown()
     except Exception as error:
@@ -184,11 +183,7 @@ def _gpus() -> Finding:
     return Finding("GPUs", True, f"{count} x {', '.join(names)}")
 
 
-def _text(name: str | bytes) -> str:
-    return name.decode() if isinstance(name, bytes) else name
-
-
-def _shared_memory() -> Finding:
+def check_shared_memory() -> Finding:
     try:
         size = shutil.disk_usage(_SHARED_MEMORY).total
     except OSError as error:
@@ -198,18 +193,15 @@ def _shared_memory() -> Finding:
     return Finding(_SHARED_MEMORY, works, f"{size / (1 << 30):.1f} GiB", cost)
 
 
-def _descriptors() -> Finding:
+def check_descriptors() -> Finding:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     works = soft >= _ENOUGH_DESCRIPTORS or hard == resource.RLIM_INFINITY or hard >= _ENOUGH_DESCRIPTORS
+    highest = "any number" if hard == resource.RLIM_INFINITY else hard
     cost = "" if works else "some hundred pods or watchers at once will fail; raise it with ulimit -n"
-    return Finding("file descriptors", works, f"{soft}, may be raised to {_number(hard)}", cost)
+    return Finding("file descriptors", works, f"{soft}, may be raised to {highest}", cost)
 
 
-def _number(limit: int) -> str:
-    return "any number" if limit == resource.RLIM_INFINITY else str(limit)
-
-
-def _sqlite() -> Finding:
+def check_sqlite() -> Finding:
     works = sqlite3.sqlite_version_info >= _OLDEST_SQLITE
     cost = "" if works else "the cluster's store needs 3.35 or newer"
     return Finding("SQLite", works, sqlite3.sqlite_version, cost)

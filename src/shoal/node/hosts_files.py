@@ -19,10 +19,7 @@ from shoal.cluster.informer import Change, Informer, strip_managed_fields
 from shoal.kube.kinds import ENDPOINT_SLICE, SERVICE
 from shoal.kube.objects import Key, Obj, name_of, namespace_of
 from shoal.logs import Logger
-from shoal.node.config import default_range
-from shoal.node.environment import API
-from shoal.node.sandbox.interface import Sandboxes
-from shoal.node.service_names import (
+from shoal.node.cluster_dns import (
     Directory,
     Peer,
     PodHosts,
@@ -35,6 +32,9 @@ from shoal.node.service_names import (
     service_table,
     undiscovered_peers,
 )
+from shoal.node.config import default_range
+from shoal.node.environment import API
+from shoal.node.sandbox.interface import Sandboxes
 
 log = Logger(__name__)
 
@@ -47,6 +47,7 @@ def rewrite(path: Path, text: str) -> None:
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
         size = os.fstat(fd).st_size
+        # In place and padded, then cut: replacing the file would leave the old one mounted in the pod.
         os.pwrite(fd, data.ljust(size, b"\n"), 0)
         os.ftruncate(fd, len(data))
     finally:
@@ -100,7 +101,13 @@ class HostsFiles:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._services.run())
             group.create_task(self._slices.run())
-            group.create_task(self._sync_forever())
+            await self.synced()
+            self._dirty.set()
+            while True:
+                await self._dirty.wait()
+                self._dirty.clear()
+                self._sync_hosts_files()
+                await self._sync_services()
 
     def register(self, uid: str, pod: PodHosts, path: Path) -> None:
         """Write the pod's hosts file now and keep it true until `remove`."""
@@ -145,16 +152,7 @@ class HostsFiles:
             )
         return self._lines[namespace]
 
-    async def _sync_forever(self) -> None:
-        await self.synced()
-        self._dirty.set()
-        while True:
-            await self._dirty.wait()
-            self._dirty.clear()
-            self._sync_files()
-            await self._sync_services()
-
-    def _sync_files(self) -> None:
+    def _sync_hosts_files(self) -> None:
         for registered in list(self._files.values()):
             text = hosts_file(registered.pod, self._lines_for(registered.pod.namespace))
             if text == registered.text:
@@ -165,21 +163,18 @@ class HostsFiles:
             except OSError as refused:
                 log.warning("hosts file not written", path=str(registered.path), error=str(refused))
 
-    def _api_service_table(self) -> Table:
-        service = self._services.objects.get(Key(*API))
-        if self._api is None or service is None:
-            return {}
-        spec = service["spec"]
-        return {(spec["clusterIP"], int(port["port"])): (self._api,) for port in spec.get("ports") or ()}
-
     async def _sync_services(self) -> None:
-        table = service_table(self._current_directory()) | self._api_service_table()
+        table = service_table(self._current_directory())
+        service = self._services.objects.get(Key(*API))
+        if self._api is not None and service is not None:
+            for port in service["spec"].get("ports") or ():
+                table[(service["spec"]["clusterIP"], int(port["port"]))] = (self._api,)
         if table == self._table:
             return
         try:
             await self._sandboxes.serve(table)
             self._table = table
         except Exception:
-            # Whatever befell the proxy, names and pods go on; the next change, or a little time, tries again.
+            # A proxy that fails must not stop names and pods; the next change, or a timer, tries again.
             log.exception("service addresses not served")
             asyncio.get_running_loop().call_later(SERVE_RETRY_SECONDS, self._dirty.set)

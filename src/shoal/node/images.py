@@ -30,10 +30,10 @@ from typing import Any, TypeGuard
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
+from shoal.kube.messages import Message
 from shoal.node.config_errors import error_lines, format_value
 from shoal.node.sandbox.interface import Mount
 
-SUBMIT_AGAIN_HINT = "delete the job and submit it again"
 _WILDCARD = re.compile(r"[*?]|\[[^]]*\]")
 
 
@@ -101,7 +101,7 @@ class Images:
     entries: Mapping[str, ImageEntry] = field(default_factory=dict)
     config_file: str = "shoal.yaml"
     base: Path = field(default_factory=Path)
-    retry_hint: str = ""  # what has a corrected file read, where that is not a new start of the cluster
+    retry_hint: Message | str = ""  # what has a corrected file read, where that is not a new start of the cluster
     job_file: str = ""  # the configuration that the next submission of the job reads, where it has no `images:` yet
 
     def entry(self, image: str) -> ImageEntry | None:
@@ -145,13 +145,10 @@ class Images:
         entry = self.entry(image)
         return self.resolve(entry.python) if entry and entry.python is not None else None
 
-    def missing_python(self, image: str) -> str:
-        return (
-            f'image "{image}" is mapped to the Python environment {self.python(image)}, which is not there: '
-            f"it has no folder bin. Make it, for example with `python3 -m venv {self.python(image)}`, and the "
-            f"container starts; or correct `python:` under `images:` in {self.config_file} and "
-            f"{self.retry_hint or 'start the cluster again'}"
-        )
+    def missing_python(self, image: str) -> Message:
+        retry = self.retry_hint or Message("Retry.Start")
+        parameters = {"image": image, "python": str(self.python(image)), "file": self.config_file, "retry": retry}
+        return Message("Image.NoPython", parameters)
 
     def missing_paths(self) -> list[str]:
         """What the entries name and this machine does not have, or not yet: `path: message`."""
@@ -164,18 +161,14 @@ class Images:
             lines += [f"{place}.mounts.{target}: {path} is not there" for target, path in sources if not path.exists()]
         return lines
 
-    def missing_command(self, image: str, container: str) -> str:
+    def missing_command(self, image: str, container: str) -> Message:
         """The message for a container that has nothing to run."""
         has_entry = self.entry(image) is not None
-        add = f'`command:` to the entry that matches "{image}"' if has_entry else f'an entry "{image}" with `command:`'
-        file, retry_hint = self.config_file, self.retry_hint or "stop the cluster and start it again"
+        file, retry = self.config_file, self.retry_hint or Message("Retry.Restart")
         if self.job_file and not has_entry:
-            file, retry_hint = self.job_file, SUBMIT_AGAIN_HINT
-        return (
-            f'container {container} names no command and image "{image}" has none here. '
-            f"Set `command` in the pod, or add {add} under `images:` in {file}, "
-            f"for example: images: {{{image!r}: {{command: [python, main.py]}}}}; then {retry_hint}"
-        )
+            file, retry = self.job_file, Message("Retry.Resubmit")
+        code = "Image.NoCommandInEntry" if has_entry else "Image.NoCommand"
+        return Message(code, {"container": container, "image": image, "file": file, "retry": retry})
 
 
 def read_images(written: Any, *, config_file: str, base: Path) -> Images:
@@ -191,14 +184,11 @@ def read_images(written: Any, *, config_file: str, base: Path) -> Images:
     mistakes: list[str] = []
     for pattern, entry in written.items():
         try:
-            entries[str(pattern)] = ImageEntry.model_validate(_without_nulls(entry or {}))
+            if _is_dict(entry):  # a key with nothing behind it is as good as none
+                entry = {key: value for key, value in entry.items() if value is not None}
+            entries[str(pattern)] = ImageEntry.model_validate(entry or {})
         except ValidationError as invalid:
             mistakes += [f'{config_file}: images."{pattern}"{line}' for line in error_lines(invalid, ImageEntry)]
     if mistakes:
         raise ImagesInvalid("\n".join(mistakes))
     return Images(entries, config_file, base)
-
-
-def _without_nulls(written: Any) -> Any:
-    """A key with nothing behind it is as good as none."""
-    return {key: value for key, value in written.items() if value is not None} if _is_dict(written) else written

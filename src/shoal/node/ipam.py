@@ -11,12 +11,15 @@ import ipaddress
 from collections.abc import Collection
 from functools import lru_cache
 
+from shoal.kube.messages import Message
+from shoal.node.messages import MessageError
+
 ISOLATED_RANGE = "10.77.0.0/16"
 LOOPBACK_RANGE = "127.77.0.0/16"
 MAX_NODES = 254
 
 
-class NoAddressLeft(Exception):
+class NoAddressLeft(MessageError):
     """The node's share of the pod range is used up."""
 
 
@@ -39,4 +42,4 @@ def next_address(part: ipaddress.IPv4Network, used: Collection[str], after: str 
     for number in range(start, start + len(hosts)):
         if (address := hosts[number % len(hosts)]) not in used:
             return address
-    raise NoAddressLeft(f"all {len(hosts)} addresses of {part} are in use")
+    raise NoAddressLeft(Message("Rejected.Addresses", {"count": len(hosts), "range": str(part)}))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from shoal.kube.kinds import LEASE
+from shoal.kube.messages import Message
 from shoal.kube.objects import Obj, at_path
 from shoal.kube.times import parse, rfc3339_micro
 
@@ -23,11 +24,8 @@ def other_holder(lease: Obj, holder: str, now: datetime) -> str:
     return str(known) if is_alive and known != holder else ""
 
 
-def held_message(node: str, other: str) -> str:
-    return (
-        f"another agent is node {node} and is alive: it holds the Lease as {other}. Stop it (the name is free when the "
-        f"Lease has run out, 40 seconds later), start in its data folder, or choose another name."
-    )
+def held_message(node: str, other: str) -> Message:
+    return Message("NodeRefused.Held", {"node": node, "holder": other})
 
 
 def renewal(holder: str, seconds: int, now: datetime) -> Obj:

@@ -22,7 +22,7 @@ import msgspec
 from shoal.kube.objects import Obj
 from shoal.logs import Logger
 from shoal.node import step_metrics
-from shoal.node.checkpoint import ContainerRecord, ContainerRun, JobReference, PodFolder, PodRecord
+from shoal.node.checkpoint import ContainerRecord, JobReference, PodFolder, PodRecord
 
 log = Logger(__name__)
 
@@ -119,8 +119,12 @@ class LogArchive:
         for path, match in found:
             name, attempt = match["container"], int(match["attempt"])
             file = f"{job.task[:_MAX_TASK_LENGTH]}.{record.uid}.{name}.{attempt}.log"
-            size = _size(path)
-            _link(path, job_folder / f"{file}{match['part'] or ''}")
+            size, target = _size(path), job_folder / f"{file}{match['part'] or ''}"
+            target.unlink(missing_ok=True)
+            try:  # a second name for the same file, so that a client that reads the log now is not disturbed
+                target.hardlink_to(path)
+            except OSError:  # a file system without hard links
+                path.replace(target)
             self._bytes = (self._bytes or 0) + size
             if match["part"] is None:
                 lines.append(msgspec.json.encode(_log_entry(record, job, name, attempt, file, default)) + b"\n")
@@ -136,7 +140,13 @@ class LogArchive:
         try:
             with self._lock:
                 job_folder = self._job_folder(record, job)
-                number = _earlier_runs(job_folder, record, job.task, container) + attempt + 1
+                earlier_runs = sum(
+                    (each.task, each.container) == (job.task, container)
+                    and each.pod != record.uid
+                    and each.accepted <= record.accepted_at
+                    for each in _read_index(job_folder)
+                )  # of the pods that the task had before this one
+                number = earlier_runs + attempt + 1
             points = step_metrics.points_in(log_file, task=job.task, pod=record.uid, attempt=number)
             if points:
                 with self._lock:
@@ -189,9 +199,10 @@ class LogArchive:
         before, kept = left, list(_read_index(job))
         while kept and left > self._budget.bytes * _TRIM_TARGET:
             oldest = kept.pop(0)
-            for path in _files(job, oldest):
-                left -= _size(path)
-                path.unlink(missing_ok=True)
+            for path in _entries(job):
+                if path.name == oldest.file or path.name.startswith(f"{oldest.file}."):
+                    left -= _size(path)
+                    path.unlink(missing_ok=True)
             left -= len(msgspec.json.encode(oldest)) + 1
         draft = job / f".{INDEX}.new"
         draft.write_bytes(b"".join(msgspec.json.encode(each) + b"\n" for each in kept))
@@ -235,7 +246,8 @@ def _default_container(pod: Obj | None) -> str:
 def _log_entry(
     record: PodRecord, job: JobReference, container: str, attempt: int, file: str, default: str
 ) -> ArchivedLog:
-    run = _run(record.containers.get(container), attempt)
+    known = record.containers.get(container) or ContainerRecord()
+    run = next((run for run in (known.run, known.last) if run and run.attempt == attempt), None)
     ended = run.ended if run is not None else None
     return ArchivedLog(
         job=f"{job.kind}/{job.name}", uid=job.uid, task=job.task, pod=record.uid, container=container,
@@ -260,33 +272,6 @@ def _read_index(job: Path) -> Iterator[ArchivedLog]:
             continue  # cut short by a crash or a full disk
         found[each.file] = each
     yield from sort_logs(found.values())
-
-
-def _earlier_runs(job: Path, record: PodRecord, task: str, container: str) -> int:
-    """How many runs of the container are kept of pods that the task had before this one."""
-    return sum(
-        (each.task, each.container) == (task, container)
-        and each.pod != record.uid
-        and each.accepted <= record.accepted_at
-        for each in _read_index(job)
-    )
-
-
-def _link(path: Path, target: Path) -> None:
-    """A second name for the same file, so that a client that reads the log now is not disturbed."""
-    target.unlink(missing_ok=True)
-    try:
-        target.hardlink_to(path)
-    except OSError:  # a file system without hard links
-        path.replace(target)
-
-
-def _files(job: Path, kept: ArchivedLog) -> list[Path]:
-    return [job / kept.file, *(path for path in _entries(job) if path.name.startswith(f"{kept.file}."))]
-
-
-def _run(known: ContainerRecord | None, attempt: int) -> ContainerRun | None:
-    return next((run for run in (known.run, known.last) if run and run.attempt == attempt), None) if known else None
 
 
 def _job_folders(root: Path) -> list[Path]:

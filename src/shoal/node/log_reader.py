@@ -33,7 +33,20 @@ class LogFormatter:
     inside_line: bool = False
 
     def format(self, records: bytes) -> bytes:
-        out = b"".join(self._format_record(line) for line in records.split(b"\n") if line)
+        parts: list[bytes] = []
+        for record in records.split(b"\n"):
+            if not record:
+                continue
+            stamp, _, rest = record.partition(b" ")
+            _, _, rest = rest.partition(b" ")
+            flag, _, text = rest.partition(b" ")
+            if self.since and stamp.decode("latin-1") < self.since:
+                continue
+            if self.timestamps and not self.inside_line:
+                parts.append(stamp + b" ")
+            self.inside_line = flag == b"P"
+            parts.append(text if self.inside_line else text + b"\n")
+        out = b"".join(parts)
         if self.limit_bytes is None:
             return out
         kept = out[: self.limit_bytes]
@@ -43,16 +56,6 @@ class LogFormatter:
     @property
     def is_full(self) -> bool:
         return self.limit_bytes is not None and self.limit_bytes <= 0
-
-    def _format_record(self, record: bytes) -> bytes:
-        stamp, _, rest = record.partition(b" ")
-        _, _, rest = rest.partition(b" ")
-        flag, _, text = rest.partition(b" ")
-        if self.since and stamp.decode("latin-1") < self.since:
-            return b""
-        head = stamp + b" " if self.timestamps and not self.inside_line else b""
-        self.inside_line = flag == b"P"
-        return head + text + (b"" if self.inside_line else b"\n")
 
 
 def make_formatter(options: LogOptions, now: datetime) -> LogFormatter:
@@ -184,16 +187,13 @@ def _tail_start(files: list[BinaryIO], lines: int) -> tuple[int, int]:
             return index, end
         while end > 0:
             start = data.rfind(b"\n", 0, end - 1) + 1
-            if _ends_line(data[start:end]) or (index == last and end == len(data)):
+            flag = data[start:end].split(b" ", 3)[2:3]
+            if flag == [b"F"] or (index == last and end == len(data)):
                 if remaining == 0:
                     return index, end
                 remaining -= 1
             end = start
     return 0, 0
-
-
-def _ends_line(record: bytes) -> bool:
-    return record.split(b" ", 3)[2:3] == [b"F"]
 
 
 async def read_log(
@@ -221,22 +221,15 @@ async def read_log(
             unsubscribe = subscribe(watch.notify)
             try:
                 trail.seek_tail(options.tail_lines)
-                async for text in _follow(trail, formatter, watch, is_over):
-                    yield text
+                while True:
+                    over = is_over()  # checked before reading: what was written before the end is then surely read
+                    while not formatter.is_full and (records := trail.read()):
+                        if text := formatter.format(records):
+                            yield text
+                    if over or formatter.is_full:  # a limit ends it there and then, not with the next line
+                        return
+                    await watch.changed()
             finally:
                 unsubscribe()
     finally:
         trail.close()
-
-
-async def _follow(
-    trail: LogTrail, formatter: LogFormatter, watch: FolderWatch, is_over: Callable[[], bool]
-) -> AsyncIterator[bytes]:
-    while True:
-        over = is_over()  # checked before reading: what was written before the end is then surely read
-        while not formatter.is_full and (records := trail.read()):
-            if text := formatter.format(records):
-                yield text
-        if over or formatter.is_full:  # a limit ends it there and then, not with the next line
-            return
-        await watch.changed()

@@ -13,11 +13,13 @@ import psutil
 from shoal.cluster.client import ExecRequest, LogOptions, NodeUsage, Streams, Usage
 from shoal.kube.errors import ApiError, bad_request, not_found, unavailable
 from shoal.kube.kinds import POD
+from shoal.kube.messages import Message
 from shoal.kube.objects import Obj, name_of, uid_of
 from shoal.node import pod_lifecycle
 from shoal.node.checkpoint import ContainerRun
 from shoal.node.config import NodeConfig
 from shoal.node.log_reader import read_log
+from shoal.node.messages import text
 from shoal.node.pod_lifecycle import all_containers
 from shoal.node.pod_worker import PodWorker
 from shoal.node.recovery import process_id
@@ -87,9 +89,16 @@ class NodeApi:
         if at - then >= MIN_WINDOW_SECONDS:
             self._last_sample = (at, sample, machine)
         window = max(at - then, 1e-6)
-        pods = _by_pod(sample, before, window)
-        whole = Usage((machine - machine_before) / window, psutil.virtual_memory().used)
-        return NodeUsage(whole if self._config.share == 1 else _sum(pods), pods, window)
+        pods: dict[str, dict[str, Usage]] = {}
+        for (uid, process), (seconds, memory) in sample.items():
+            spent = max(seconds - before.get((uid, process), (seconds, 0))[0], 0.0)
+            pods.setdefault(uid, {})[process.rpartition(".")[0]] = Usage(spent / window, memory)
+        if self._config.share == 1:
+            whole = Usage((machine - machine_before) / window, psutil.virtual_memory().used)
+        else:  # the machine's numbers are those of several nodes
+            used = [usage for containers in pods.values() for usage in containers.values()]
+            whole = Usage(sum(each.cpu_cores for each in used), sum(each.memory_bytes for each in used))
+        return NodeUsage(whole, pods, window)
 
     def _sample(self) -> tuple[float, Sample, float]:
         sample: Sample = {}
@@ -103,19 +112,6 @@ class NodeApi:
         return time.monotonic(), sample, sum(times) - times.idle - times.iowait - times.guest - times.guest_nice
 
 
-def _by_pod(sample: Sample, before: Sample, window: float) -> dict[str, dict[str, Usage]]:
-    pods: dict[str, dict[str, Usage]] = {}
-    for (uid, process), (seconds, memory) in sample.items():
-        spent = max(seconds - before.get((uid, process), (seconds, 0))[0], 0.0)
-        pods.setdefault(uid, {})[process.rpartition(".")[0]] = Usage(spent / window, memory)
-    return pods
-
-
-def _sum(pods: Mapping[str, Mapping[str, Usage]]) -> Usage:
-    used = [usage for containers in pods.values() for usage in containers.values()]
-    return Usage(sum(u.cpu_cores for u in used), sum(u.memory_bytes for u in used))
-
-
 # Which container is meant
 
 
@@ -124,33 +120,32 @@ def _container_name(pod: Obj, requested: str) -> str:
     if requested in names:
         return requested
     if requested:
-        raise bad_request(f"container {requested} is not valid for pod {name_of(pod)}")
+        raise bad_request(text(Message("Request.UnknownContainer", {"container": requested, "pod": name_of(pod)})))
     mains = [c["name"] for c in pod["spec"]["containers"]]
     if len(mains) > 1:
-        listed = " ".join(names)
-        raise bad_request(f"a container name must be specified for pod {name_of(pod)}, choose one of: [{listed}]")
+        raise bad_request(text(Message("Request.NoContainer", {"pod": name_of(pod), "containers": names})))
     return str(mains[0])
 
 
 def _run_for_logs(worker: PodWorker, name: str, *, previous: bool) -> ContainerRun:
     known = worker.record.container(name)
-    pod = worker.record.name
+    parameters = {"container": name, "pod": worker.record.name}
     if previous:
         if known.run is not None and pod_lifecycle.will_restart(worker.pod, worker.record, name):
             return known.run  # the container waits to run again: what it did last is already the past
         if known.last is None:
-            raise bad_request(f'previous terminated container "{name}" in pod "{pod}" not found')
+            raise bad_request(text(Message("Request.NoPreviousContainer", parameters)))
         return known.last
     if known.run is None or (known.run.started_at is None and not known.run.is_over):
         if known.last is not None:
             return known.last
-        reason = worker.waiting_reason(name)
-        raise bad_request(f'container "{name}" in pod "{pod}" is waiting to start: {reason}')
+        parameters["reason"] = worker.waiting_reason(name)
+        raise bad_request(text(Message("Request.WaitingContainer", parameters)))
     return known.run
 
 
 def _not_running(pod: Obj, name: str) -> ApiError:
-    return bad_request(f"container {name} of pod {name_of(pod)} is not running: a command needs a running container")
+    return bad_request(text(Message("Request.NotRunning", {"container": name, "pod": name_of(pod)})))
 
 
 # Streams
@@ -158,10 +153,20 @@ def _not_running(pod: Obj, name: str) -> ApiError:
 
 async def _stream(execution: Execution, streams: Streams) -> int:
     """Carry bytes both ways until the command ends; a client that disconnects ends the command."""
-    forwarders = [
-        asyncio.create_task(_forward_stdin(execution, streams)),
-        asyncio.create_task(_forward_resize(execution, streams)),
-    ]
+
+    async def forward_stdin() -> None:
+        if streams.stdin is not None:
+            with suppress(BrokenPipeError, ConnectionResetError):
+                async for data in streams.stdin:
+                    await execution.write(data)
+        await execution.close_stdin()
+
+    async def forward_resize() -> None:
+        if streams.resize is not None:
+            async for columns, rows in streams.resize:
+                await execution.resize(columns, rows)
+
+    forwarders = [asyncio.create_task(forward_stdin()), asyncio.create_task(forward_resize())]
     try:
         async for stream, data in execution.output():
             await (streams.stdout if stream == 1 else streams.stderr)(data)
@@ -172,18 +177,3 @@ async def _stream(execution: Execution, streams: Streams) -> int:
     finally:
         for task in forwarders:
             task.cancel()
-
-
-async def _forward_stdin(execution: Execution, streams: Streams) -> None:
-    if streams.stdin is not None:
-        with suppress(BrokenPipeError, ConnectionResetError):
-            async for data in streams.stdin:
-                await execution.write(data)
-    await execution.close_stdin()
-
-
-async def _forward_resize(execution: Execution, streams: Streams) -> None:
-    if streams.resize is None:
-        return
-    async for columns, rows in streams.resize:
-        await execution.resize(columns, rows)

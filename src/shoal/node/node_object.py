@@ -17,10 +17,12 @@ from pathlib import Path
 import psutil
 
 import shoal
+from shoal.kube.messages import Message
 from shoal.kube.objects import Obj
 from shoal.kube.quantity import Quantity
 from shoal.node import gpus as gpu_devices
 from shoal.node.environment import CUDA_DEVICES
+from shoal.node.messages import CATALOG
 
 PODS = 110
 HOSTNAME_LABEL = "kubernetes.io/hostname"
@@ -42,21 +44,8 @@ class Machine:
 
 def detect_machine(data: Path, host_ip: str = "127.0.0.1") -> Machine:
     found = gpu_devices.visible(gpu_devices.installed(), os.environ.get(CUDA_DEVICES))
-    return Machine(
-        cores=len(os.sched_getaffinity(0)),
-        memory_bytes=psutil.virtual_memory().total,
-        disk_bytes=psutil.disk_usage(str(data)).total,
-        gpus=tuple(gpu.index for gpu in found),
-        gpu_name=found[0].name if found else "",
-        host_ip=host_ip,
-        hostname=socket.gethostname(),
-        info=_info(),
-    )
-
-
-def _info() -> dict[str, str]:
     release = platform.freedesktop_os_release() if Path("/etc/os-release").exists() else {}
-    return {
+    info = {
         "architecture": architecture(),
         "bootID": _line("/proc/sys/kernel/random/boot_id"),
         "containerRuntimeVersion": f"shoal://{shoal.__version__}",
@@ -68,6 +57,16 @@ def _info() -> dict[str, str]:
         "osImage": release.get("PRETTY_NAME", "Linux"),
         "systemUUID": _line("/etc/machine-id"),
     }
+    return Machine(
+        cores=len(os.sched_getaffinity(0)),
+        memory_bytes=psutil.virtual_memory().total,
+        disk_bytes=psutil.disk_usage(str(data)).total,
+        gpus=tuple(gpu.index for gpu in found),
+        gpu_name=found[0].name if found else "",
+        host_ip=host_ip,
+        hostname=socket.gethostname(),
+        info=info,
+    )
 
 
 def architecture() -> str:
@@ -152,48 +151,46 @@ def node_status(
 ) -> Obj:
     """The node's status: everything on it may be given away, and the agent that writes this is alive."""
     before = {c["type"]: c for c in ((known or {}).get("status") or {}).get("conditions") or ()}
+    addresses, served = [{"type": "InternalIP", "address": machine.host_ip}], {}
+    if kubelet_port:
+        # The second line says that the API server may pass websockets through.
+        served = {
+            "daemonEndpoints": {"kubeletEndpoint": {"Port": kubelet_port}},
+            "declaredFeatures": ["ExtendWebSocketsToKubelet"],
+        }
+    else:  # an API server prefers the name to the address where both are given, and may not resolve this machine's
+        addresses.append({"type": "Hostname", "address": name})
     return {
         "capacity": dict(capacity),
         "allocatable": dict(capacity),
-        "addresses": _addresses(name, machine, is_served=bool(kubelet_port)),
+        "addresses": addresses,
         "conditions": [_condition(before.get(claim[0]), claim, now) for claim in _CONDITIONS],
         "nodeInfo": dict(machine.info),
-        **(_daemon_endpoints(kubelet_port) if kubelet_port else {}),
+        **served,
     }
 
 
-def _addresses(name: str, machine: Machine, *, is_served: bool) -> list[Obj]:
-    """An API server uses the first address type it prefers, usually the name, and may not resolve this machine's."""
-    own = [{"type": "InternalIP", "address": machine.host_ip}]
-    return own if is_served else [*own, {"type": "Hostname", "address": name}]
-
-
-def _daemon_endpoints(port: int) -> Obj:
-    """Where the API server requests logs and commands, and that websockets may be passed through to it."""
-    return {"daemonEndpoints": {"kubeletEndpoint": {"Port": port}}, "declaredFeatures": ["ExtendWebSocketsToKubelet"]}
-
-
 _CONDITIONS = (
-    ("MemoryPressure", "False", "NodeHasSufficientMemory", "the node does not watch for memory pressure"),
-    ("DiskPressure", "False", "NodeHasNoDiskPressure", "the node does not watch for disk pressure"),
-    ("PIDPressure", "False", "NodeHasSufficientPID", "the node does not watch for PID pressure"),
-    ("Ready", "True", "NodeReady", "the node agent is running pods"),
+    ("MemoryPressure", "False", Message("NodeHasSufficientMemory")),
+    ("DiskPressure", "False", Message("NodeHasNoDiskPressure")),
+    ("PIDPressure", "False", Message("NodeHasSufficientPID")),
+    ("Ready", "True", Message("NodeReady")),
 )
 
 
 def stopped_condition(now: str) -> Obj:
     """The condition of a node whose agent leaves."""
-    return _condition(None, ("Ready", "False", "NodeStopped", "the node agent was stopped"), now)
+    return _condition(None, ("Ready", "False", Message("NodeStopped")), now)
 
 
-def _condition(before: Obj | None, claim: tuple[str, str, str, str], now: str) -> Obj:
-    kind, status, reason, message = claim
+def _condition(before: Obj | None, claim: tuple[str, str, Message], now: str) -> Obj:
+    kind, status, why = claim
     since = (before or {}).get("lastTransitionTime") if (before or {}).get("status") == status else None
     return {
         "type": kind,
         "status": status,
-        "reason": reason,
-        "message": message,
+        "reason": why.reason,
+        "message": CATALOG.text(why),
         "lastHeartbeatTime": now,
         "lastTransitionTime": since or now,
     }

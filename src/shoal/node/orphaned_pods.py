@@ -23,13 +23,14 @@ async def stop_orphans(data: Path, sandboxes: Path, grace_of: Callable[[str], fl
     found = await SandboxManager.open(sandboxes)
     try:
         kept, _ = await found.adopt()
-        await asyncio.gather(*(_stop(data, each, grace_of(each.spec.id)) for each in kept))
+        await asyncio.gather(*(stop_orphan(data, each, grace_of(each.spec.id)) for each in kept))
     finally:
         await found.close()
     return len(kept)
 
 
-async def _stop(data: Path, sandbox: Sandbox, grace_seconds: float) -> None:
+async def stop_orphan(data: Path, sandbox: Sandbox, grace_seconds: float) -> None:
+    """Stop one pod and put the ends of its processes on record."""
     with suppress(ShimLost):
         await stop_all(sandbox, grace_seconds)
         _record_ends(data, sandbox)

@@ -15,8 +15,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from shoal.kube.messages import Message
 from shoal.kube.objects import Obj, is_terminating
-from shoal.node.checkpoint import ContainerRecord, ContainerRun, PodOutcome, PodRecord
+from shoal.node.checkpoint import ContainerRecord, ContainerRun, PodRecord
 
 DEFAULT_GRACE_SECONDS = 30.0
 GRACE_AFTER_HOOK_SECONDS = 2.0
@@ -42,7 +43,7 @@ class Waiting:
     """Why a container has not been started: the reason and the message in its status."""
 
     reason: str
-    message: str = ""
+    message: Message | str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,7 @@ class RuntimeState:
 
     blocked: Mapping[str, Waiting] = field(default_factory=dict)
     pod_blocked: Waiting | None = None  # nothing can be started: a volume is missing
-    unhealthy: Mapping[str, str] = field(default_factory=dict)  # container -> the message of the failed probe
+    unhealthy: Mapping[str, Message] = field(default_factory=dict)  # container -> why it is to be killed
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,7 @@ class BeginStop:
 
     container: str
     grace_seconds: float
-    why: str
+    message: Message
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +88,7 @@ class Kill:
 class FailPod:
     """The pod as a whole has failed, whatever its containers do."""
 
-    outcome: PodOutcome
+    message: Message
 
 
 Action = Start | BeginStop | RunPreStop | Terminate | Kill | FailPod
@@ -102,16 +103,20 @@ class Decision:
 
 def decide(pod: Obj, record: PodRecord, runtime: RuntimeState, *, now: float, backoff: BackOff) -> Decision:
     """The next step for the pod. Called again after the actions were taken, it returns the step after."""
-    late = deadline_passed(pod, record, now)
-    if late is not None:
-        return Decision((FailPod(late),))
+    deadline = deadline_at(pod, record)
+    if (
+        deadline is not None
+        and now >= deadline
+        and record.outcome is None
+        and not main_containers_are_over(pod, record)
+    ):
+        return Decision((FailPod(Message("DeadlineExceeded")),))
     grace = stop_grace(pod, record)
     if grace is None and main_containers_are_over(pod, record):
         grace = spec_grace(pod)
     if grace is not None:
-        return _plan_shutdown(pod, record, grace, now)
-    steps = [_plan_starts(pod, record, runtime, now, backoff), _plan_stops(pod, record, now)]
-    deadline = deadline_at(pod, record)
+        return plan_shutdown(pod, record, grace, now)
+    steps = [plan_starts(pod, record, runtime, now, backoff), _plan_stops(pod, record, now)]
     return Decision(
         tuple(action for step in steps for action in step.actions),
         _earliest([deadline, *(step.wake_at for step in steps)]),
@@ -124,13 +129,6 @@ def decide(pod: Obj, record: PodRecord, runtime: RuntimeState, *, now: float, ba
 def deadline_at(pod: Obj, record: PodRecord) -> float | None:
     seconds = pod["spec"].get("activeDeadlineSeconds")
     return None if seconds is None else record.accepted_at + float(seconds)
-
-
-def deadline_passed(pod: Obj, record: PodRecord, now: float) -> PodOutcome | None:
-    at = deadline_at(pod, record)
-    if at is None or now < at or record.outcome is not None or main_containers_are_over(pod, record):
-        return None
-    return PodOutcome("Failed", "DeadlineExceeded", "Pod was active on the node longer than the specified deadline")
 
 
 def spec_grace(pod: Obj) -> float:
@@ -240,7 +238,7 @@ def is_ready(container: Obj, run: ContainerRun | None) -> bool:
 # Starting
 
 
-def _plan_starts(pod: Obj, record: PodRecord, runtime: RuntimeState, now: float, backoff: BackOff) -> Decision:
+def plan_starts(pod: Obj, record: PodRecord, runtime: RuntimeState, now: float, backoff: BackOff) -> Decision:
     """Which containers to start now, and when the next one that waits may be."""
     if runtime.pod_blocked is not None:
         return Decision()
@@ -264,7 +262,14 @@ def _start(
     name = container["name"]
     known = record.containers.get(name) or ContainerRecord()
     if known.run is not None and known.run.is_running:
-        return _unhealthy(pod, container, known.run, runtime)
+        message = runtime.unhealthy.get(name)
+        if message is None or known.run.stopping is not None:
+            return Decision()
+        starting = container.get("startupProbe") and not known.run.passed_startup
+        probe = container.get("startupProbe" if starting else "livenessProbe") or {}
+        override = probe.get("terminationGracePeriodSeconds")
+        grace = spec_grace(pod) if override is None else float(override)
+        return Decision((BeginStop(name, grace, message),))
     if name in runtime.blocked:
         return Decision()
     if known.run is None or not known.run.is_over:  # a start that was intended and never confirmed is repeated
@@ -297,21 +302,10 @@ def run_seconds(run: ContainerRun) -> float:
     return run.ended.at - run.started_at
 
 
-def _unhealthy(pod: Obj, container: Obj, run: ContainerRun, runtime: RuntimeState) -> Decision:
-    why = runtime.unhealthy.get(container["name"])
-    if why is None or run.stopping is not None:
-        return Decision()
-    starting = container.get("startupProbe") and not run.passed_startup
-    probe = container.get("startupProbe" if starting else "livenessProbe") or {}
-    override = probe.get("terminationGracePeriodSeconds")
-    grace = spec_grace(pod) if override is None else float(override)
-    return Decision((BeginStop(container["name"], grace, why),))
-
-
 # Stopping
 
 
-def _plan_shutdown(pod: Obj, record: PodRecord, grace: float, now: float) -> Decision:
+def plan_shutdown(pod: Obj, record: PodRecord, grace: float, now: float) -> Decision:
     """Everything ends: first what does the work, then the sidecars, the last one first."""
     sidecars = [c["name"] for c in init_containers(pod) if is_sidecar(c)]
     running = record.running()
@@ -319,20 +313,15 @@ def _plan_shutdown(pod: Obj, record: PodRecord, grace: float, now: float) -> Dec
     helpers = [name for name in reversed(sidecars) if name in running]
     if not running:
         return Decision(is_finished=True)
-    order = workers or helpers[:1]
-    begun = [
-        BeginStop(name, grace, "Pod is being stopped")
-        for name in order
-        if (run := _running(record, name)) is not None and _shortens(run, grace, now)
-    ]
+    begun = []
+    for name in workers or helpers[:1]:
+        run = _running(record, name)
+        stopping = run.stopping if run is not None else None
+        if stopping is None or now + grace < stopping.at + stopping.grace_seconds:
+            begun.append(BeginStop(name, grace, Message("Killing", {"container": name})))
     if begun:
         return Decision(tuple(begun))
     return _plan_stops(pod, record, now)
-
-
-def _shortens(run: ContainerRun, grace: float, now: float) -> bool:
-    stopping = run.stopping
-    return stopping is None or now + grace < stopping.at + stopping.grace_seconds
 
 
 def _plan_stops(pod: Obj, record: PodRecord, now: float) -> Decision:

@@ -15,7 +15,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from shoal.kube.kinds import CONFIG_MAP, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, SECRET, Kind
+from shoal.kube.messages import Message
 from shoal.kube.objects import Key, Obj, namespace_of
+from shoal.node.messages import MessageError
 from shoal.node.service_account_tokens import IssuedTokens
 
 
@@ -24,15 +26,19 @@ class Reference(NamedTuple):
     key: Key
 
 
-class ReferenceMissing(Exception):
+class ReferenceMissing(MessageError):
     """Something a pod refers to is missing. The message is the one for its status.
 
     `path` is set where the missing thing is a path of this machine, so that its appearance can be waited for.
     """
 
-    def __init__(self, sentence: str, path: Path | None = None) -> None:
-        super().__init__(sentence)
+    def __init__(self, message: Message, path: Path | None = None) -> None:
+        super().__init__(message)
         self.path = path
+
+
+def not_found(kind: Kind, name: str) -> ReferenceMissing:
+    return ReferenceMissing(Message("Object.NotFound", {"kind": kind.kind.lower(), "name": name}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,17 +57,15 @@ class Lookup:
         if obj is None:
             return None
         encoded = obj.get("data" if kind == SECRET else "binaryData") or {}
-        found = {key: _decoded(value) for key, value in encoded.items()}
+        found: dict[str, bytes] = {}
+        for key, value in encoded.items():
+            try:
+                found[key] = base64.b64decode(value, validate=True)
+            except binascii.Error:  # a real API server stores none; a simulated one may
+                found[key] = b""
         if kind == CONFIG_MAP:
             found.update({key: value.encode() for key, value in (obj.get("data") or {}).items()})
         return found
-
-
-def _decoded(text: str) -> bytes:
-    try:
-        return base64.b64decode(text, validate=True)
-    except binascii.Error:
-        return b""
 
 
 def references_of(pod: Obj) -> frozenset[Reference]:

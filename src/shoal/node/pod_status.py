@@ -10,14 +10,18 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from shoal.kube import conditions
+from shoal.kube.messages import Message
 from shoal.kube.objects import Obj, is_terminating
 from shoal.kube.times import rfc3339
 from shoal.node import pod_lifecycle
 from shoal.node.checkpoint import ContainerRecord, ContainerRun, PodRecord
-from shoal.node.pod_lifecycle import BackOff, RuntimeState
+from shoal.node.messages import CATALOG, text
+from shoal.node.pod_lifecycle import BackOff, RuntimeState, Waiting
 
 UNKNOWN_EXIT_CODE = 137
 UNKNOWN_REASON = "ContainerStatusUnknown"
+
+Claim = tuple[str, bool, Message | None]  # type and status of a condition, and why: its reason and message
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +54,7 @@ def pod_status(
         status["podIPs"] = [{"ip": addresses.pod_ip}]
     if record.outcome is not None:
         status["reason"] = record.outcome.reason
-        status["message"] = record.outcome.message
+        status["message"] = text(record.outcome.message)
     return status
 
 
@@ -68,11 +72,16 @@ def _container_status(
     run = known.run
     state, shown = _state(pod, container, record, known, runtime, now, backoff)
     last = run if shown != "terminated" and run is not None and run.is_over else known.last
+    is_init = any(c is container for c in pod_lifecycle.init_containers(pod))
+    if is_init and not pod_lifecycle.is_sidecar(container):
+        ready = pod_lifecycle.init_is_done(container, run)
+    else:
+        ready = pod_lifecycle.is_ready(container, run)
     status: Obj = {
         "name": container["name"],
         "state": state,
         "lastState": {"terminated": _terminated(record, container, last)} if last is not None and last.is_over else {},
-        "ready": _ready(pod, container, run),
+        "ready": ready,
         "restartCount": known.restarts,
         "image": container.get("image", ""),
         "imageID": "",
@@ -81,13 +90,6 @@ def _container_status(
     if run is not None:
         status["containerID"] = container_id(record, container["name"], run)
     return status
-
-
-def _ready(pod: Obj, container: Obj, run: ContainerRun | None) -> bool:
-    is_init = any(c is container for c in pod_lifecycle.init_containers(pod))
-    if is_init and not pod_lifecycle.is_sidecar(container):
-        return pod_lifecycle.init_is_done(container, run)
-    return pod_lifecycle.is_ready(container, run)
 
 
 def container_id(record: PodRecord, name: str, run: ContainerRun) -> str:
@@ -112,29 +114,30 @@ def _state(
             return {"terminated": _terminated(record, container, run)}, "terminated"
         if name not in runtime.blocked and pod_lifecycle.restart_at(known, backoff) <= now:
             return {"terminated": _terminated(record, container, run)}, "terminated"
-    reason, message = _waiting(pod, container, record, known, runtime)
-    return {"waiting": {"reason": reason, "message": message} if message else {"reason": reason}}, "waiting"
+    waiting = _waiting(pod, container, record, known, runtime)
+    message = {"message": text(waiting.message)} if waiting.message else {}
+    return {"waiting": {"reason": waiting.reason, **message}}, "waiting"
 
 
-def _waiting(
-    pod: Obj, container: Obj, record: PodRecord, known: ContainerRecord, runtime: RuntimeState
-) -> tuple[str, str]:
+def _waiting(pod: Obj, container: Obj, record: PodRecord, known: ContainerRecord, runtime: RuntimeState) -> Waiting:
     name = container["name"]
     if name in runtime.blocked:
-        return runtime.blocked[name].reason, runtime.blocked[name].message
+        return runtime.blocked[name]
     if known.run is not None and known.run.is_over:
-        seconds = f"{known.backoff_seconds:g}s" if known.backoff_seconds < 60 else _minutes(known.backoff_seconds)
-        pod_name = f"{record.name}_{record.namespace}({record.uid})"
-        return "CrashLoopBackOff", f"back-off {seconds} restarting failed container={name} pod={pod_name}"
+        minutes, seconds = divmod(known.backoff_seconds, 60)
+        parameters = {
+            "pause": f"{int(minutes)}m{seconds:g}s" if minutes else f"{seconds:g}s",  # as Go writes a duration
+            "container": name,
+            "pod": record.name,
+            "namespace": record.namespace,
+            "uid": record.uid,
+        }
+        return Waiting("CrashLoopBackOff", Message("CrashLoopBackOff", parameters))
     if runtime.pod_blocked is not None:
-        return runtime.pod_blocked.reason, runtime.pod_blocked.message
+        return runtime.pod_blocked
     is_init = any(c is container for c in pod_lifecycle.init_containers(pod))
     waits_for_init = pod_lifecycle.init_containers(pod) and (is_init or not pod_lifecycle.is_initialized(pod, record))
-    return ("PodInitializing", "") if waits_for_init else ("ContainerCreating", "")
-
-
-def _minutes(seconds: float) -> str:
-    return f"{int(seconds // 60)}m{seconds % 60:g}s"
+    return Waiting("PodInitializing" if waits_for_init else "ContainerCreating")
 
 
 def _terminated(record: PodRecord, container: Obj, run: ContainerRun) -> Obj:
@@ -151,7 +154,7 @@ def _terminated(record: PodRecord, container: Obj, run: ContainerRun) -> Obj:
     if ended.signal is not None:
         state["signal"] = ended.signal
     if ended.message:
-        state["message"] = ended.message
+        state["message"] = text(ended.message)
     return state
 
 
@@ -162,7 +165,9 @@ def _phase(pod: Obj, record: PodRecord, mains: list[Obj]) -> str:
     if record.outcome is not None and not record.running():
         return record.outcome.phase
     if pod_lifecycle.main_containers_are_over(pod, record) and not record.running():
-        return "Succeeded" if _all_succeeded(pod, record) else "Failed"
+        ends = [run.ended for c in pod_lifecycle.containers(pod) if (run := _run(record, c)) is not None]
+        all_succeeded = len(ends) == len(mains) and all(end is not None and end.exit_code == 0 for end in ends)
+        return "Succeeded" if all_succeeded else "Failed"
     if is_terminating(pod) and record.finished:
         return "Failed"
     if not pod_lifecycle.is_initialized(pod, record):
@@ -171,31 +176,29 @@ def _phase(pod: Obj, record: PodRecord, mains: list[Obj]) -> str:
     return "Pending" if never_ran else "Running"
 
 
-def _all_succeeded(pod: Obj, record: PodRecord) -> bool:
-    for container in pod_lifecycle.containers(pod):
-        known = record.containers.get(container["name"])
-        if known is None or known.run is None or known.run.ended is None or known.run.ended.exit_code != 0:
-            return False
-    return True
-
-
 def _conditions(pod: Obj, record: PodRecord, phase: str, mains: list[Obj], now: float) -> list[Obj]:
     sidecars = [c for c in pod_lifecycle.init_containers(pod) if pod_lifecycle.is_sidecar(c)]
     unready = [c["name"] for c in sidecars if not pod_lifecycle.is_ready(c, _run(record, c))]
     unready += [c["name"] for c in mains if not c["ready"]]
     ended = {"Succeeded": "PodCompleted", "Failed": "PodFailed"}.get(phase)
-    desired: list[tuple[str, bool, str, str]] = [
-        ("PodReadyToStartContainers", bool(record.sandboxed_at) and not record.finished, "", ""),
+    containers_ready: Claim = ("ContainersReady", True, None)
+    if ended:
+        containers_ready = ("ContainersReady", False, Message(ended))
+    elif unready:
+        containers_ready = ("ContainersReady", False, Message("ContainersNotReady", {"containers": unready}))
+    desired: list[Claim] = [
+        ("PodReadyToStartContainers", bool(record.sandboxed_at) and not record.finished, None),
         _initialized(pod, record, phase),
-        _readiness(pod, unready, ended),
-        _containers_ready(unready, ended),
-        ("PodScheduled", True, "", ""),
+        ("Ready", *(containers_ready[1:] if unready or ended else _readiness_gates(pod))),
+        containers_ready,
+        ("PodScheduled", True, None),
     ]
     previous = (pod.get("status") or {}).get("conditions") or []
     written: list[Obj] = [
         c for condition_type, *_ in desired if (c := conditions.find_condition(previous, condition_type)) is not None
     ]
-    for condition_type, holds, reason, message in desired:
+    for condition_type, holds, why in desired:
+        reason, message = (why.reason, CATALOG.text(why)) if why is not None else ("", "")
         written = conditions.with_condition(
             written, condition_type, holds, now=format_time(now), reason=reason, message=message
         )
@@ -207,46 +210,24 @@ def _run(record: PodRecord, container: Obj) -> ContainerRun | None:
     return None if known is None else known.run
 
 
-def _initialized(pod: Obj, record: PodRecord, phase: str) -> tuple[str, bool, str, str]:
+def _initialized(pod: Obj, record: PodRecord, phase: str) -> Claim:
     if phase == "Succeeded":
-        return ("Initialized", True, "PodCompleted", "")
+        return ("Initialized", True, Message("PodCompleted"))
     if pod_lifecycle.is_initialized(pod, record):
-        return ("Initialized", True, "", "")
+        return ("Initialized", True, None)
     incomplete = [
         c["name"] for c in pod_lifecycle.init_containers(pod) if not pod_lifecycle.init_is_done(c, _run(record, c))
     ]
-    return (
-        "Initialized",
-        False,
-        "ContainersNotInitialized",
-        f"containers with incomplete status: {_named(incomplete)}",
-    )
+    return ("Initialized", False, Message("ContainersNotInitialized", {"containers": incomplete}))
 
 
-def _containers_ready(unready: list[str], ended: str | None) -> tuple[str, bool, str, str]:
-    if ended:
-        return ("ContainersReady", False, ended, "")
-    if unready:
-        return ("ContainersReady", False, "ContainersNotReady", f"containers with unready status: {_named(unready)}")
-    return ("ContainersReady", True, "", "")
-
-
-def _readiness(pod: Obj, unready: list[str], ended: str | None) -> tuple[str, bool, str, str]:
-    _, holds, reason, message = _containers_ready(unready, ended)
-    if not holds:
-        return ("Ready", holds, reason, message)
+def _readiness_gates(pod: Obj) -> tuple[bool, Message | None]:
     current = (pod.get("status") or {}).get("conditions") or []
     for gate in pod["spec"].get("readinessGates") or ():
         condition_type = gate["conditionType"]
         condition = conditions.find_condition(current, condition_type)
         if condition is None:
-            fact = f'corresponding condition of pod readiness gate "{condition_type}" does not exist.'
-            return ("Ready", False, "ReadinessGatesNotReady", fact)
-        if condition.get("status") != "True":
-            fact = f'the status of pod readiness gate "{condition_type}" is not "True", but {condition.get("status")}'
-            return ("Ready", False, "ReadinessGatesNotReady", fact)
-    return ("Ready", True, "", "")
-
-
-def _named(names: list[str]) -> str:
-    return f"[{' '.join(names)}]"
+            return False, Message("ReadinessGatesNotReady", {"gate": condition_type})
+        if (status := condition.get("status")) != "True":
+            return False, Message("ReadinessGatesNotReady.Status", {"gate": condition_type, "status": status})
+    return True, None

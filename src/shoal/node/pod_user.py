@@ -14,6 +14,7 @@ import pwd
 from collections.abc import Callable
 from typing import Any
 
+from shoal.kube.messages import Message
 from shoal.node.pod_references import ReferenceMissing
 
 # 0x70000000 to 0x7fffffff: assigned to nothing by Debian, Fedora and systemd.
@@ -28,18 +29,16 @@ def user_of_namespace(namespace: str) -> int:
 
 
 def resolve_user(namespace: str, uid: int | None, gid: int | None) -> tuple[int, int]:
-    """Uid and gid for a process of the namespace; NotThere where it requests those of others."""
+    """Uid and gid for a process of the namespace; ReferenceMissing where it requests those of others."""
     own = user_of_namespace(namespace)
     for field, number in (("runAsUser", uid), ("runAsGroup", gid)):
         if number not in (None, own) and number in range(FIRST, FIRST + COUNT):
-            raise ReferenceMissing(
-                f"{field} {number} is kept for the pods of one namespace, and not of {namespace}: leave {field} out, "
-                f"or choose a number below {FIRST}"
-            )
+            parameters = {"field": field, "number": number, "namespace": namespace, "first": FIRST}
+            raise ReferenceMissing(Message("User.OfNamespace", parameters))
     if uid is not None and _exists(pwd.getpwuid, uid):
-        raise ReferenceMissing(_refusal("runAsUser", uid, "a user"))
+        raise ReferenceMissing(Message("User.Account", {"field": "runAsUser", "number": uid}))
     if gid is not None and _exists(grp.getgrgid, gid):
-        raise ReferenceMissing(_refusal("runAsGroup", gid, "a group"))
+        raise ReferenceMissing(Message("User.Group", {"field": "runAsGroup", "number": gid}))
     return own if uid is None else uid, own if gid is None else gid
 
 
@@ -51,10 +50,3 @@ def _exists(find: Callable[[int], Any], number: int) -> bool:
     except KeyError:
         return False
     return True
-
-
-def _refusal(field: str, number: int, what: str) -> str:
-    return (
-        f"{field} {number} is {what} of this machine, which pods of this node may not be: leave {field} out, choose a "
-        f"number without an account here, or start the node with --allow-root"
-    )

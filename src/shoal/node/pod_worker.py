@@ -1,6 +1,6 @@
 """One pod on this node, from the moment it is bound here until nothing of it is left.
 
-A worker is woken by events (the pod changed, a process ended, a probe's verdict, an object appeared, a moment was
+A worker is woken by events (the pod changed, a process ended, a probe's result, an object appeared, a moment was
 reached) and makes one pass: call `pod_lifecycle.decide`, take the actions, write to the API once. What it needs to
 continue after a crash is in the record before it acts, so a pass after a restart is an ordinary pass.
 """
@@ -12,15 +12,18 @@ import signal
 from collections.abc import Callable
 from dataclasses import replace
 
+from shoal.kube.messages import Message
 from shoal.kube.objects import Obj, annotations_of, is_terminating, labels_of
 from shoal.kube.quantity_format import requests_of
 from shoal.logs import Logger
 from shoal.node import pod_lifecycle, volumes
 from shoal.node.checkpoint import PodFolder, PodOutcome, PodRecord
+from shoal.node.cluster_dns import hostname_of, pod_hosts
 from shoal.node.config import NodeConfig
 from shoal.node.container_manager import ContainerManager
 from shoal.node.container_spec import CannotStart, SpecContext, make_env_context, process_spec
 from shoal.node.events import Events
+from shoal.node.messages import MessageError
 from shoal.node.pod_lifecycle import (
     Action,
     BeginStop,
@@ -36,7 +39,6 @@ from shoal.node.pod_references import references_of
 from shoal.node.pod_status import PodAddresses, pod_status
 from shoal.node.sandbox.interface import Sandbox, SandboxSpec, ShimLost
 from shoal.node.sandbox.shim_client import SandboxFailed
-from shoal.node.service_names import hostname_of, pod_hosts
 from shoal.node.shared_state import NODE_LABEL, OWN_LABEL, SharedState
 from shoal.node.status_manager import PublishResult, StatusPublisher
 from shoal.node.volume_files import has_files
@@ -99,7 +101,9 @@ class PodWorker:
         if is_terminating(self.pod) and not is_terminating(pod):
             return  # a deletion cannot be taken back: this is an older version
         pod = self._with_api_access(pod)
-        self._references_stale |= _differs(self.pod, pod)
+        # All that a volume, a variable or a start depends on; most changes are of the status alone.
+        parts = (lambda obj: obj["spec"], labels_of, annotations_of)
+        self._references_stale |= any(part(self.pod) != part(pod) for part in parts)
         self.pod = pod
         self.wake()
 
@@ -132,6 +136,7 @@ class PodWorker:
     # The story
 
     async def run(self) -> None:
+        loop = asyncio.get_running_loop()
         try:
             while True:
                 self._wakeup.clear()
@@ -143,7 +148,13 @@ class PodWorker:
                     at = self._config.clock() + SANDBOX_RETRY_SECONDS
                 if self.is_torn_down:
                     return
-                await self._sleep_until(at)
+                delay = None if at is None else max(at - self._config.clock(), 0.0)
+                timer = None if delay is None else loop.call_later(delay, self._wakeup.set)
+                try:
+                    await self._wakeup.wait()
+                finally:
+                    if timer is not None:
+                        timer.cancel()
         finally:
             self.container_manager.release()
             self._shared.reference_watcher.release(self.record.uid)
@@ -155,7 +166,13 @@ class PodWorker:
         if self._maybe_gone and await self._confirm_gone():
             await self._tear_down()
             return None
-        self._apply_api_status()
+        if self._retry_at is not None and self._config.clock() >= self._retry_at:
+            self._references_stale = True
+        status = self.pod.get("status") or {}
+        if status.get("phase") in TERMINAL and not self.record.finished and self.record.outcome is None:
+            # A verdict of another component (the node was given up, the pod was evicted) holds here too.
+            self.record.outcome = PodOutcome(status["phase"], status.get("reason") or "", status.get("message") or "")
+            self.container_manager.save()
         if self._references_stale:
             await self._load_references()
         wake_at = await self._advance()
@@ -179,21 +196,18 @@ class PodWorker:
         else:
             return self._config.clock()
         if decision.is_finished and not self.record.finished:
-            await self._finish()
+            # Nothing runs and nothing will: free what the pod held. Its logs stay until the pod is deleted.
+            await self.container_manager.close()
+            self._shared.hosts_files.remove(self.record.uid)
+            for name in list(self.record.containers):
+                await self._shared.archive_metrics(self.folder, self.record, name)
+            self.record.finished = True
+            self.container_manager.save()
         self._note_backoffs()
         return decision.wake_at
 
     def _runtime_state(self) -> RuntimeState:
         return RuntimeState(self._blocked, self._pod_blocked, self.container_manager.unhealthy)
-
-    async def _sleep_until(self, at: float | None) -> None:
-        loop = asyncio.get_running_loop()
-        timer = None if at is None else loop.call_later(max(at - self._config.clock(), 0.0), self._wakeup.set)
-        try:
-            await self._wakeup.wait()
-        finally:
-            if timer is not None:
-                timer.cancel()
 
     # Actions
 
@@ -201,13 +215,12 @@ class PodWorker:
         match action:
             case Start(name):
                 await self._start(name)
-            case BeginStop(name, grace, why):
-                self.record.container(name).mark_stopping(self._config.clock(), grace, why)
+            case BeginStop(name, grace, message):
+                self.record.container(name).mark_stopping(self._config.clock(), grace)
                 self.container_manager.stop_probing(name)
                 self.container_manager.unhealthy.pop(name, None)
                 self.container_manager.save()
-                text = why if why.startswith("Container ") else f"Stopping container {name}"
-                self._events.emit(self.pod, "Killing", text, container=name)
+                self._events.emit(self.pod, message, container=name)
             case RunPreStop(name):
                 self.container_manager.run_pre_stop(name)
             case Terminate(name):
@@ -217,8 +230,10 @@ class PodWorker:
             case Kill(name):
                 await self.container_manager.signal(name, signal.SIGKILL)
                 self._note_stop(name, killed=True)
-            case FailPod(outcome):
-                self.fail_pod(outcome)
+            case FailPod(message):
+                self.record.outcome = PodOutcome("Failed", message.reason, message)
+                self.container_manager.save()
+                self._events.emit(self.pod, message, warning=True)
 
     def _note_stop(self, name: str, *, termed: bool = False, killed: bool = False) -> None:
         run = self.record.container(name).run
@@ -227,11 +242,6 @@ class PodWorker:
         run.stopping.termed_at = self._config.clock() if termed else run.stopping.termed_at
         run.stopping.killed = killed or run.stopping.killed
         self.container_manager.save()
-
-    def fail_pod(self, outcome: PodOutcome) -> None:
-        self.record.outcome = outcome
-        self.container_manager.save()
-        self._events.emit(self.pod, outcome.reason, outcome.message, warning=True)
 
     async def _start(self, name: str) -> None:
         container = pod_lifecycle.find_container(self.pod, name)
@@ -251,7 +261,7 @@ class PodWorker:
             if attempt > 1:
                 await self._shared.archive_logs(self.folder, self.record, self.pod, before=attempt - 1)
             known.mark_intended(self._config.clock(), pod_lifecycle.next_backoff(known, self._config.backoff))
-            self.container_manager.save()
+            self.container_manager.save()  # before the start: after a crash it is repeated, never forgotten
             self.folder.drop_logs_before(name, attempt - 1)
         await self.container_manager.start(name, spec)
 
@@ -259,18 +269,18 @@ class PodWorker:
         if cannot.is_volume:
             self._pod_blocked = cannot.waiting
             if cannot.waiting != self._last_block:
-                self._events.emit(self.pod, "FailedMount", cannot.waiting.message, warning=True)
+                self._events.emit(self.pod, Message("FailedMount", {"cause": cannot.waiting.message}), warning=True)
         else:
             self._blocked[name] = cannot.waiting
             if cannot.path is None or cannot.waiting != self._last_block:  # else reported, and only checked again
-                text = f"Error: {cannot.waiting.message}"
-                self._events.emit(self.pod, "Failed", text, container=name, warning=True)
+                message = Message("Failed", {"cause": cannot.waiting.message})
+                self._events.emit(self.pod, message, container=name, warning=True)
         self._last_block = cannot.waiting
         if cannot.path is not None:
             self.container_manager.wake_on_change(cannot.path, self._references_changed)
 
     def _note_backoffs(self) -> None:
-        """Say once for every end that the container waits before it runs again."""
+        """One BackOff Event for every end after which the container waits."""
         now = self._config.clock()
         for name, known in self.record.containers.items():
             if self.record.finished or known.run is None or not known.run.is_over:
@@ -282,8 +292,8 @@ class PodWorker:
                 and (name, known.attempts) not in self._reported_backoffs
             ):
                 self._reported_backoffs.add((name, known.attempts))
-                text = f"Back-off restarting failed container {name} in pod {self.record.name}"
-                self._events.emit(self.pod, "BackOff", text, container=name, warning=True)
+                message = Message("BackOff", {"container": name, "pod": self.record.name})
+                self._events.emit(self.pod, message, container=name, warning=True)
 
     async def _ensure_sandbox(self) -> bool:
         """A place for the pod's processes; where it cannot be had now the pod waits and tries again."""
@@ -291,27 +301,27 @@ class PodWorker:
             return True
         self.record.sandboxed_at = self._config.clock()
         self.container_manager.save()
-        try:
-            self.container_manager.attach_sandbox(await self._shared.sandboxes.create(self._sandbox_spec()))
-        except (OSError, ShimLost, SandboxFailed) as refused:
-            self._pod_blocked = Waiting("ContainerCreating", f"the pod's sandbox could not be made: {refused}")
-            self._retry_at = self._config.clock() + SANDBOX_RETRY_SECONDS
-            self._events.emit(self.pod, "FailedCreatePodSandBox", self._pod_blocked.message, warning=True)
-            return False
-        return True
-
-    def _register_names(self) -> None:
-        self._shared.hosts_files.register(self.record.uid, pod_hosts(self.pod, self.record.ip), self.folder.hosts_file)
-
-    def _sandbox_spec(self) -> SandboxSpec:
         self._register_names()
-        return SandboxSpec(
+        spec = SandboxSpec(
             id=self.record.uid,
             hostname=self._config.machine.hostname if self._on_host_network else hostname_of(self.pod),
             ip=self.record.ip,
             hosts_file=self.folder.hosts_file,
             labels={NODE_LABEL: self._config.name, OWN_LABEL: str(self.record.key)},
         )
+        try:
+            self.container_manager.attach_sandbox(await self._shared.sandboxes.create(spec))
+        except (OSError, ShimLost, SandboxFailed) as refused:
+            cause = refused.message if isinstance(refused, MessageError) else str(refused)
+            message = Message("FailedCreatePodSandBox", {"cause": cause})
+            self._pod_blocked = Waiting("ContainerCreating", message)
+            self._retry_at = self._config.clock() + SANDBOX_RETRY_SECONDS
+            self._events.emit(self.pod, message, warning=True)
+            return False
+        return True
+
+    def _register_names(self) -> None:
+        self._shared.hosts_files.register(self.record.uid, pod_hosts(self.pod, self.record.ip), self.folder.hosts_file)
 
     @property
     def _on_host_network(self) -> bool:
@@ -355,15 +365,6 @@ class PodWorker:
 
     # Reports to the API; the end
 
-    def _apply_api_status(self) -> None:
-        """A verdict of another component (the node was given up, the pod was evicted) holds here too."""
-        if self._retry_at is not None and self._config.clock() >= self._retry_at:
-            self._references_stale = True
-        status = self.pod.get("status") or {}
-        if status.get("phase") in TERMINAL and not self.record.finished and self.record.outcome is None:
-            self.record.outcome = PodOutcome(status["phase"], status.get("reason") or "", status.get("message") or "")
-            self.container_manager.save()
-
     async def _publish_status(self) -> PublishResult:
         result = PublishResult.DONE if self._skip_status else await self._publisher.publish(self._status())
         if result is not PublishResult.DONE or not (self.record.finished and is_terminating(self.pod)) or self._deleted:
@@ -374,31 +375,15 @@ class PodWorker:
         return result
 
     def _status(self) -> Obj:
-        addresses = PodAddresses(self._config.machine.host_ip, self._pod_ip)
-        now, backoff = self._config.clock(), self._config.backoff
-        return pod_status(self._merged_pod(), self.record, self._runtime_state(), addresses, now=now, backoff=backoff)
-
-    @property
-    def _pod_ip(self) -> str:
-        if self._on_host_network:
-            return self._config.machine.host_ip
+        host_ip, now, backoff = self._config.machine.host_ip, self._config.clock(), self._config.backoff
         had_sandbox = self.record.sandboxed_at or any(known.attempts for known in self.record.containers.values())
-        return self.record.ip if had_sandbox else ""
-
-    def _merged_pod(self) -> Obj:
-        """The pod with the conditions this node wrote last: a watch may still bring older ones."""
+        pod_ip = host_ip if self._on_host_network else self.record.ip if had_sandbox else ""
+        # With the conditions this node wrote last: a watch may still bring older ones.
         published = {c["type"]: c for c in self._publisher.published.get("conditions") or ()}
         seen = {c["type"]: c for c in (self.pod.get("status") or {}).get("conditions") or ()}
-        return {**self.pod, "status": {"conditions": list({**seen, **published}.values())}}
-
-    async def _finish(self) -> None:
-        """Nothing runs and nothing will: free what the pod held. Its logs stay until the pod is deleted."""
-        await self.container_manager.close()
-        self._shared.hosts_files.remove(self.record.uid)
-        for name in list(self.record.containers):
-            await self._shared.archive_metrics(self.folder, self.record, name)
-        self.record.finished = True
-        self.container_manager.save()
+        pod = {**self.pod, "status": {"conditions": list({**seen, **published}.values())}}
+        addresses = PodAddresses(host_ip, pod_ip)
+        return pod_status(pod, self.record, self._runtime_state(), addresses, now=now, backoff=backoff)
 
     async def _confirm_gone(self) -> bool:
         result, pod = await self._publisher.get_pod()
@@ -424,9 +409,3 @@ class PodWorker:
         volumes.remove(self.record.uid)
         self.is_torn_down = True
         self.wake()  # for clients that follow a log of the pod: it is complete
-
-
-def _differs(old: Obj, new: Obj) -> bool:
-    """Whether anything changed that a volume, a variable or a start depends on; most changes are of the status."""
-    same = old["spec"] == new["spec"] and labels_of(old) == labels_of(new)
-    return not same or annotations_of(old) != annotations_of(new)

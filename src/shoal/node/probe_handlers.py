@@ -9,15 +9,20 @@ from __future__ import annotations
 import asyncio
 import os
 import ssl
-from collections.abc import Mapping
 
+from shoal.kube.messages import Message
 from shoal.kube.objects import Obj
+from shoal.node.messages import MessageError
 from shoal.node.pod_lifecycle import all_containers
 from shoal.node.probe_results import ProbeResult
-from shoal.node.sandbox.interface import Execution, Sandbox, ShimLost
+from shoal.node.sandbox.interface import Sandbox, ShimLost
 
 MAX_OUTPUT_BYTES = 10 << 10
 MAX_RESPONSE_BYTES = 10 << 10
+
+
+class NoSuchPort(MessageError):
+    """A probe or hook names a port that no container of the pod has."""
 
 
 async def run_handler(
@@ -26,23 +31,26 @@ async def run_handler(
     """The result of one probe or hook. Never raises for what the container did; a lost shim is a failed result."""
     try:
         if command := handler.get("exec"):
-            return await _run_command(sandbox, process, tuple(command.get("command") or ()), timeout)
+            return await run_command(sandbox, process, tuple(command.get("command") or ()), timeout)
         if request := handler.get("httpGet"):
-            return await asyncio.wait_for(_http(sandbox, pod, container, request, ip, timeout), timeout)
+            return await asyncio.wait_for(probe_http(sandbox, pod, container, request, ip, timeout), timeout)
         if connection := handler.get("tcpSocket"):
-            return await _tcp(sandbox, pod, container, connection, ip, timeout)
+            return await probe_tcp(sandbox, pod, container, connection, ip, timeout)
         if pause := handler.get("sleep"):
             await asyncio.sleep(float(pause["seconds"]))
             return ProbeResult(True)
     except TimeoutError:
-        return ProbeResult(False, f"timed out after {timeout:g}s")
+        return ProbeResult(False, Message("Handler.TimedOut", {"seconds": timeout}))
     except OSError as refused:
         return ProbeResult(False, _describe_error(refused, timeout))
-    except (ValueError, ShimLost) as error:
+    except (NoSuchPort, ShimLost) as error:
+        return ProbeResult(False, error.message)
+    except ValueError as error:
         return ProbeResult(False, str(error))
     if "grpc" in handler:
-        return ProbeResult(False, "this node does not ask over gRPC: use httpGet, tcpSocket or exec instead")
-    return ProbeResult(False, f"this node does not know how to do this: {', '.join(handler) or 'nothing is said'}")
+        return ProbeResult(False, Message("Handler.GrpcNotSupported"))
+    unknown = Message("Handler.Unknown", {"handlers": list(handler)}) if handler else Message("Handler.Empty")
+    return ProbeResult(False, unknown)
 
 
 def port_number(pod: Obj, container: Obj, port: int | str) -> int:
@@ -53,48 +61,46 @@ def port_number(pod: Obj, container: Obj, port: int | str) -> int:
         for named in owner.get("ports") or ():
             if named.get("name") == port:
                 return int(named["containerPort"])
-    raise ValueError(f'the container has no port named "{port}"')
+    raise NoSuchPort(Message("Handler.NoSuchPort", {"port": port}))
 
 
-async def _run_command(sandbox: Sandbox, process: str, argv: tuple[str, ...], timeout: float) -> ProbeResult:
+async def run_command(sandbox: Sandbox, process: str, argv: tuple[str, ...], timeout: float) -> ProbeResult:
     execution = await sandbox.execute(process, argv)
+    kept = b""
     try:
-        output, code = await asyncio.wait_for(_collect(execution), timeout)
+        async with asyncio.timeout(timeout):
+            await execution.close_stdin()
+            async for _, data in execution.output():
+                kept += data[: MAX_OUTPUT_BYTES - len(kept)]
+            code = await execution.wait()
     except TimeoutError:
         await execution.kill()
-        return ProbeResult(False, f'command "{" ".join(argv)}" timed out after {timeout:g}s')
+        return ProbeResult(False, Message("Handler.CommandTimedOut", {"command": " ".join(argv), "seconds": timeout}))
     except asyncio.CancelledError:  # the caller is cancelled: the container is being stopped
         await execution.kill()
         raise
-    return ProbeResult(code == 0, output)
+    return ProbeResult(code == 0, kept.decode(errors="replace").strip())
 
 
-async def _collect(execution: Execution) -> tuple[str, int]:
-    await execution.close_stdin()
-    kept = b""
-    async for _, data in execution.output():
-        kept += data[: MAX_OUTPUT_BYTES - len(kept)]
-    return kept.decode(errors="replace").strip(), await execution.wait()
-
-
-async def _tcp(sandbox: Sandbox, pod: Obj, container: Obj, handler: Obj, ip: str, timeout: float) -> ProbeResult:
+async def probe_tcp(sandbox: Sandbox, pod: Obj, container: Obj, handler: Obj, ip: str, timeout: float) -> ProbeResult:
     host, port = handler.get("host") or ip, port_number(pod, container, handler["port"])
     try:
         (await sandbox.dial(host, port, timeout=timeout)).close()
     except OSError as refused:
-        return ProbeResult(False, f"dial tcp {host}:{port}: {_describe_error(refused, timeout)}")
+        cause = _describe_error(refused, timeout)
+        return ProbeResult(False, Message("Handler.NotConnected", {"address": f"{host}:{port}", "cause": cause}))
     return ProbeResult(True)
 
 
-def _describe_error(refused: OSError, timeout: float) -> str:
+def _describe_error(refused: OSError, timeout: float) -> Message | str:
     if isinstance(refused, TimeoutError):
-        return f"no answer within {timeout:g}s"
+        return Message("Handler.NoAnswer", {"seconds": timeout})
     if isinstance(refused, ssl.SSLError):  # its number is not one of the kernel's
         return str(refused.strerror or refused)
     return (os.strerror(refused.errno) if refused.errno else str(refused)).lower()
 
 
-async def _http(sandbox: Sandbox, pod: Obj, container: Obj, handler: Obj, ip: str, timeout: float) -> ProbeResult:
+async def probe_http(sandbox: Sandbox, pod: Obj, container: Obj, handler: Obj, ip: str, timeout: float) -> ProbeResult:
     scheme = str(handler.get("scheme") or "HTTP").lower()
     host, port = handler.get("host") or ip, port_number(pod, container, handler["port"])
     path = handler.get("path") or "/"
@@ -104,39 +110,31 @@ async def _http(sandbox: Sandbox, pod: Obj, container: Obj, handler: Obj, ip: st
     try:
         connection = await sandbox.dial(host, port, timeout=timeout)
     except OSError as refused:
-        return ProbeResult(False, f'Get "{url}": dial tcp {host}:{port}: {_describe_error(refused, timeout)}')
+        parameters = {"url": url, "address": f"{host}:{port}", "cause": _describe_error(refused, timeout)}
+        return ProbeResult(False, Message("Handler.NotRequested", parameters))
+    context = None
+    if scheme == "https":
+        # A probe checks whether the pod answers, not its identity: self-signed certificates are the rule.
+        context = ssl.create_default_context()
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
     reader, writer = await asyncio.open_connection(
-        sock=connection,
-        ssl=_tls_context() if scheme == "https" else None,
-        server_hostname=host if scheme == "https" else None,
+        sock=connection, ssl=context, server_hostname=host if context is not None else None
     )
+    fields = {"Host": f"{host}:{port}", "User-Agent": "kube-probe/shoal", "Accept": "*/*", **headers}
+    lines = [f"GET {path} HTTP/1.1"]
+    lines += [f"{name}: {value}" for name, value in {**fields, "Connection": "close"}.items() if value != ""]
     try:
-        writer.write(_request(path, f"{host}:{port}", headers))
+        writer.write("\r\n".join([*lines, "", ""]).encode())
         await writer.drain()
         line = await reader.readline()
         await reader.read(MAX_RESPONSE_BYTES)
     finally:
         writer.close()
-    return _check_response(url, line)
-
-
-def _request(path: str, host: str, headers: Mapping[str, str]) -> bytes:
-    fields = {"Host": host, "User-Agent": "kube-probe/shoal", "Accept": "*/*", **headers, "Connection": "close"}
-    lines = [f"GET {path} HTTP/1.1", *(f"{name}: {value}" for name, value in fields.items() if value != "")]
-    return "\r\n".join([*lines, "", ""]).encode()
-
-
-def _check_response(url: str, line: bytes) -> ProbeResult:
     parts = line.decode("latin-1").split()
     if len(parts) < 2 or not parts[0].startswith("HTTP/") or not parts[1].isdigit():
-        return ProbeResult(False, f'Get "{url}": the answer is not HTTP')
+        return ProbeResult(False, Message("Handler.NotHttp", {"url": url}))
     code = int(parts[1])
-    return ProbeResult(True) if 200 <= code < 400 else ProbeResult(False, f"HTTP probe failed with statuscode: {code}")
-
-
-def _tls_context() -> ssl.SSLContext:
-    """A probe checks whether the pod answers, not its identity: self-signed certificates are the rule."""
-    context = ssl.create_default_context()
-    context.check_hostname = False
-    context.verify_mode = ssl.CERT_NONE
-    return context
+    if 200 <= code < 400:
+        return ProbeResult(True)
+    return ProbeResult(False, Message("Handler.StatusCode", {"code": code}))

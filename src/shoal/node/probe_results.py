@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from shoal.kube.messages import Message
 from shoal.kube.objects import Obj
 
 
@@ -25,10 +26,10 @@ class ProbeKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ProbeResult:
-    """One probe: whether it succeeded, and its output as text."""
+    """One probe: whether it succeeded, and what its command printed or why it failed."""
 
     ok: bool
-    text: str = ""
+    output: Message | str = ""
 
 
 @dataclass(frozen=True, slots=True)

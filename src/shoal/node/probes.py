@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
+from shoal.kube.messages import Message
 from shoal.kube.objects import Obj
 from shoal.node.probe_results import ProbeCounter, ProbeKind, ProbeResult, next_probe_at, timing_of
 
@@ -18,11 +19,10 @@ RunProbe = Callable[[Obj, float], Awaitable[ProbeResult]]
 
 @dataclass(frozen=True, slots=True)
 class ProbeUpdate:
-    """The current result of a kind of probe for a container, with the last answer. Sent only when it changes."""
+    """The current result of a kind of probe for a container. Sent only when it changes."""
 
     kind: ProbeKind
     ok: bool
-    text: str
 
 
 class Prober:
@@ -35,7 +35,7 @@ class Prober:
         *,
         passed_startup: bool,
         on_update: Callable[[ProbeUpdate], None],
-        on_failure: Callable[[ProbeKind, str], None],
+        on_failure: Callable[[ProbeKind, Message | str], None],
     ) -> None:
         self._container = container
         self._run_probe = run_probe
@@ -72,26 +72,22 @@ class Prober:
         counter = ProbeCounter(timing_of(probe))
         probed_at: float | None = None
         while True:
-            await _until(next_probe_at(self._started_at, probed_at, counter.timing))
+            # A timer with an Event rather than sleep(): it may be due in the very turn in which the prober is stopped.
+            reached = asyncio.Event()
+            timer = loop.call_at(next_probe_at(self._started_at, probed_at, counter.timing), reached.set)
+            try:
+                await reached.wait()
+            finally:
+                timer.cancel()
             probed_at = loop.time()
             result = await self._run_probe(probe, counter.timing.timeout)
             if not result.ok:
-                self._on_failure(kind, result.text)
+                self._on_failure(kind, result.output)
             before, counter = counter.verdict, counter.count(result)
             if counter.verdict is None or counter.verdict == before:
                 continue
-            self._on_update(ProbeUpdate(kind, counter.verdict, result.text))
+            self._on_update(ProbeUpdate(kind, counter.verdict))
             if kind is ProbeKind.STARTUP:
                 if counter.verdict:
                     self._start_after_startup()
                 return
-
-
-async def _until(deadline: float) -> None:
-    """A timer of the loop, nothing more. It may be due in the very turn in which its waiter is cancelled."""
-    reached = asyncio.Event()
-    timer = asyncio.get_running_loop().call_at(deadline, reached.set)
-    try:
-        await reached.wait()
-    finally:
-        timer.cancel()

@@ -18,7 +18,8 @@ from typing import Any
 
 import msgspec
 
-from shoal.node.images import SUBMIT_AGAIN_HINT, Images, read_images
+from shoal.kube.messages import Message
+from shoal.node.images import Images, read_images
 
 FOLDER = "projects"  # of the data folder
 # What selects the programs and libraries that a command finds; all other variables are the cluster's own.
@@ -42,7 +43,7 @@ class Project(msgspec.Struct, frozen=True):
         if self.images is None:
             return replace(cluster, job_file=str(Path(self.working_dir) / "shoal.yaml"))
         images = read_images(self.images, config_file=self.config_file, base=Path(self.config_file).parent)
-        return replace(images, retry_hint=SUBMIT_AGAIN_HINT)
+        return replace(images, retry_hint=Message("Retry.Resubmit"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from shoal.kube.messages import Message
 from shoal.kube.objects import Obj
 from shoal.kube.times import parse
 from shoal.node import pod_lifecycle
@@ -23,13 +24,13 @@ NEVER_RAN = "StartError"
 def ended_by(exited: Exited, *, never_ran: bool = False, message: str = "") -> Ended:
     """A sandbox's account of an end, as the record keeps it."""
     if exited.code is None and exited.signal is None:
-        return unknown_end(exited.at, exited.message or "the end of the container was not observed")
+        return unknown_end(exited.at, exited.message or Message("Lost.Unobserved"))
     code = exited.code if exited.code is not None else 128 + (exited.signal or 0)
     reason = "OOMKilled" if exited.oom_killed else NEVER_RAN if never_ran else ""
     return Ended(exited.at, code, exited.signal, reason, exited.message or message)
 
 
-def unknown_end(at: float, why: str) -> Ended:
+def unknown_end(at: float, why: Message | str) -> Ended:
     return Ended(at, UNKNOWN_EXIT_CODE, None, UNKNOWN_REASON, why)
 
 
@@ -56,7 +57,7 @@ def recover_from_sandbox(record: PodRecord, processes: Mapping[str, ProcessState
             known.mark_ended(ended_by(state.exited, never_ran=state.started is None))
 
 
-def mark_running_lost(record: PodRecord, now: float, why: str) -> list[str]:
+def mark_running_lost(record: PodRecord, now: float, why: Message) -> list[str]:
     """Every run that was going on has ended unseen; the containers it happened to."""
     lost = []
     for name, known in record.containers.items():
@@ -92,7 +93,7 @@ def _run_from_status(status_entry: Obj, now: float) -> ContainerRun | None:
         if "running" not in state and not status_entry.get("containerID"):
             return None
         at = _seconds((state.get("running") or {}).get("startedAt"), now)
-        lost = unknown_end(now, "the node lost its record of this container; it may have been killed")
+        lost = unknown_end(now, Message("Lost.NoRecord"))
         return ContainerRun(attempt=attempt, intended_at=at, started_at=at, ended=lost)
     at = _seconds(finished.get("startedAt"), now)
     ended = Ended(

@@ -93,7 +93,11 @@ class ReferenceWatcher:
         needed = set(wanted)
         while True:
             for reference in needed:
-                self._ensure_watch(reference).holders.add(uid)
+                if reference not in self._watched:
+                    cache = self._make_cache(reference)
+                    task = asyncio.create_task(cache.run(), name=f"follow {reference.kind.kind} {reference.key}")
+                    self._watched[reference] = _Watched(cache, task)
+                self._watched[reference].holders.add(uid)
             await asyncio.gather(*(self._watched[r].cache.synced.wait() for r in needed))
             volumes = {v for r in needed if (o := self._object(r)) is not None and (v := bound_volume(o)) is not None}
             if volumes <= needed:
@@ -118,13 +122,6 @@ class ReferenceWatcher:
     def _object(self, reference: Reference) -> Obj | None:
         watched = self._watched.get(reference)
         return None if watched is None else watched.cache.objects.get(reference.key)
-
-    def _ensure_watch(self, reference: Reference) -> _Watched:
-        if reference not in self._watched:
-            cache = self._make_cache(reference)
-            task = asyncio.create_task(cache.run(), name=f"follow {reference.kind.kind} {reference.key}")
-            self._watched[reference] = _Watched(cache, task)
-        return self._watched[reference]
 
     def _make_cache(self, reference: Reference) -> ObjectCache:
         if not self._watches_claims and reference.kind in (PERSISTENT_VOLUME_CLAIM, PERSISTENT_VOLUME):

@@ -15,14 +15,13 @@ from shoal.cluster.client import Cluster, OutcomeUnknown
 from shoal.cluster.token_signer import TokenClaims, TokenSigner
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import Kind
+from shoal.kube.messages import Message
 from shoal.kube.objects import Obj, name_of, namespace_of, uid_of
 from shoal.kube.times import parse
 
 DEFAULT_SECONDS = 3600
 RETRY_SECONDS = 5.0
 RENEW_FRACTION = 0.8  # of a token's time; the next is requested then
-
-NO_TOKENS_MESSAGE = "this node issues no service account tokens; set automountServiceAccountToken: false"
 
 
 class TokenRequest(NamedTuple):
@@ -37,7 +36,7 @@ class IssuedTokens:
     """The tokens of a pod, and why others are missing; `refresh_at` is when to request next."""
 
     tokens: Mapping[TokenRequest, bytes] = field(default_factory=dict)
-    refusals: Mapping[TokenRequest, str] = field(default_factory=dict)
+    refusals: Mapping[TokenRequest, Message] = field(default_factory=dict)
     refresh_at: float | None = None
 
 
@@ -71,7 +70,7 @@ class TokenManager:
     async def issue(self, pod: Obj, now: float) -> IssuedTokens:
         """Every token the pod requires, as far as the cluster issues them."""
         held = self._tokens.setdefault(uid_of(pod), {})
-        refusals: dict[TokenRequest, str] = {}
+        refusals: dict[TokenRequest, Message] = {}
         for token_request in set(token_requests_of(pod)):
             if token_request in held and now < held[token_request].renew_at:
                 continue
@@ -79,7 +78,7 @@ class TokenManager:
                 held[token_request] = await self._request(pod, token_request, now)
             except (ApiError, OutcomeUnknown, OSError) as refused:
                 account = pod["spec"].get("serviceAccountName") or "default"
-                refusals[token_request] = f'no token for the service account "{account}": {refused}'
+                refusals[token_request] = Message("Token.Refused", {"account": account, "error": str(refused)})
         renewals = [token.renew_at for token in held.values()]
         next_refresh = now + RETRY_SECONDS if refusals else min(renewals, default=None)
         return IssuedTokens(

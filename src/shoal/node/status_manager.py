@@ -40,17 +40,15 @@ def status_patch(before: Mapping[str, object], after: Obj) -> Obj:
     if "conditions" in changed:
         current = before.get("conditions")
         old = {c["type"]: c for c in current} if isinstance(current, list) else {}
+        # Fields that are gone are set to null, because a merge removes only those.
         changed["conditions"] = [
-            _condition(old.get(c["type"]), c) for c in after["conditions"] if old.get(c["type"]) != c
+            {**{name: None for name in old.get(c["type"], {}) if name not in c}, **c}
+            for c in after["conditions"]
+            if old.get(c["type"]) != c
         ]
         if not changed["conditions"]:
             del changed["conditions"]
     return changed
-
-
-def _condition(old: Obj | None, new: Obj) -> Obj:
-    """A merge removes only the fields that are null."""
-    return {**{name: None for name in old or {} if name not in new}, **new}
 
 
 class StatusPublisher:
@@ -106,7 +104,7 @@ class StatusPublisher:
         return PublishResult.DONE
 
     async def get_pod(self) -> tuple[PublishResult, Obj | None]:
-        """The pod as the API has it now. A list may be old: nothing is torn down on its word alone."""
+        """The pod as the API has it now. A list may be old: nothing is torn down because of a list alone."""
         try:
             pod = await find_bound_pod(self._cluster, self._key, self._node)
         except (ApiError, OutcomeUnknown, OSError) as refused:

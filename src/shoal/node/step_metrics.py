@@ -44,7 +44,13 @@ def points_in(log: Path, *, task: str, pod: str, attempt: int) -> list[Point]:
         pace = after
         if count % stride == 0:
             seen = stamp.decode(errors="replace")
-            found.append(Point(seen, task, pod, attempt, _step(pace.step), _number(pace.loss), pace.step_seconds))
+            is_number = pace.step.isdecimal() and len(pace.step) <= _MAX_STEP_SECONDS
+            step = int(pace.step) if is_number else pace.step
+            loss: float | str | None = None
+            if pace.loss:
+                value = float(pace.loss)
+                loss = value if math.isfinite(value) else pace.loss  # JSON has no NaN
+            found.append(Point(seen, task, pod, attempt, step, loss, pace.step_seconds))
         count += 1
         if len(found) > MAX_POINTS:
             found, stride = found[::2], stride * 2
@@ -88,14 +94,3 @@ def _block(path: Path, offset: int) -> list[bytes]:
         while file.tell() < end and (line := file.readline()):
             lines.append(line.rstrip(b"\n"))
     return lines
-
-
-def _step(text: str) -> int | str:
-    return int(text) if text.isdecimal() and len(text) <= _MAX_STEP_SECONDS else text
-
-
-def _number(text: str) -> float | str | None:
-    if not text:
-        return None
-    value = float(text)
-    return value if math.isfinite(value) else text

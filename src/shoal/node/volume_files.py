@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from functools import cache
 
 from shoal.kube.kinds import CONFIG_MAP, SECRET, Kind
+from shoal.kube.messages import Message
 from shoal.kube.objects import Obj
 from shoal.node.downward_api import field_value, resource_value
 from shoal.node.environment import EnvContext, Read, reader
-from shoal.node.pod_references import ReferenceMissing
-from shoal.node.service_account_tokens import NO_TOKENS_MESSAGE, IssuedTokens, token_request_of
+from shoal.node.pod_references import ReferenceMissing, not_found
+from shoal.node.service_account_tokens import token_request_of
 
 DEFAULT_MODE = 0o644
 
@@ -68,22 +69,16 @@ def _projected(source: Obj, pod: Obj, env_context: EnvContext, read: Read, field
         elif chosen := part.get("downwardAPI"):
             files.update(_downward(chosen, pod, env_context, field, mode))
         elif "serviceAccountToken" in part:
-            chosen = part["serviceAccountToken"] or {}
-            files[chosen["path"]] = File(_token(chosen, env_context.lookup.issued), mode)
+            chosen, issued = part["serviceAccountToken"] or {}, env_context.lookup.issued
+            token_request = token_request_of(chosen)
+            if issued is None:
+                raise ReferenceMissing(Message("Token.NotIssued"))
+            if token_request not in issued.tokens:
+                raise ReferenceMissing(issued.refusals.get(token_request) or Message("Token.NotRequested"))
+            files[chosen["path"]] = File(issued.tokens[token_request], mode)
         else:
-            raise ReferenceMissing(f"this node cannot project {', '.join(part)} into a volume")
+            raise ReferenceMissing(Message("Volume.UnknownSource", {"sources": list(part)}))
     return files
-
-
-def _token(source: Obj, issued: IssuedTokens | None) -> bytes:
-    token_request = token_request_of(source)
-    if issued is None:
-        raise ReferenceMissing(NO_TOKENS_MESSAGE)
-    if token_request not in issued.tokens:
-        raise ReferenceMissing(
-            issued.refusals.get(token_request, "the token of its service account has not been asked for yet")
-        )
-    return issued.tokens[token_request]
 
 
 def _mode(source: Obj) -> int:
@@ -97,7 +92,7 @@ def _keyed(kind: Kind, name: str, source: Obj, read: Read, mode: int) -> Files:
     if data is None:
         if source.get("optional"):
             return {}
-        raise ReferenceMissing(f'{kind.kind.lower()} "{name}" not found')
+        raise not_found(kind, name)
     if not source.get("items"):
         return {key: File(value, mode) for key, value in data.items()}
     files: Files = {}
@@ -105,7 +100,8 @@ def _keyed(kind: Kind, name: str, source: Obj, read: Read, mode: int) -> Files:
         if item["key"] in data:
             files[item["path"]] = File(data[item["key"]], _item_mode(item, mode))
         elif not source.get("optional"):
-            raise ReferenceMissing(f'{kind.kind.lower()} "{name}" references non-existent key: {item["key"]}')
+            parameters = {"kind": kind.kind.lower(), "name": name, "key": item["key"]}
+            raise ReferenceMissing(Message("Object.NoSuchKey", parameters))
     return files
 
 

@@ -15,19 +15,20 @@ from __future__ import annotations
 import os
 import shutil
 import stat
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from shoal.kube.kinds import PERSISTENT_VOLUME_CLAIM
+from shoal.kube.messages import Message
 from shoal.kube.objects import Obj, name_of, namespace_of, uid_of
 from shoal.kube.quantity import Quantity
 from shoal.node import atomic_files
 from shoal.node.checkpoint import PodFolder
 from shoal.node.environment import EnvContext, expand, unknown_names
 from shoal.node.pod_lifecycle import all_containers
-from shoal.node.pod_references import ReferenceMissing, bound_volume, is_bound
+from shoal.node.pod_references import ReferenceMissing, bound_volume, is_bound, not_found
 from shoal.node.sandbox.interface import Mount
 from shoal.node.sandbox.openat2 import PathEscapes, open_beneath
 from shoal.node.volume_files import files_of, has_files
@@ -46,7 +47,7 @@ class PreparedVolume:
 
 
 def prepare(pod: Obj, folder: PodFolder, env_context: EnvContext) -> dict[str, PreparedVolume]:
-    """Every volume of the pod by name; raises NotThere for the first that cannot be had."""
+    """Every volume of the pod by name; raises ReferenceMissing for the first that cannot be had."""
     volumes = {}
     for volume in pod["spec"].get("volumes") or ():
         volumes[volume["name"]] = _prepare_one(pod, volume, folder, env_context)
@@ -95,17 +96,18 @@ def _prepare_one(pod: Obj, volume: Obj, folder: PodFolder, env_context: EnvConte
     kinds = [key for key in volume if key != "name"]
     if not kinds:
         return _empty_dir(pod, {"name": volume["name"], "emptyDir": {}}, place)
-    raise ReferenceMissing(f'volume "{volume["name"]}" is of a kind this node does not offer: {", ".join(kinds)}')
+    raise ReferenceMissing(Message("Volume.UnknownKind", {"volume": volume["name"], "kinds": kinds}))
 
 
 def _empty_dir(pod: Obj, volume: Obj, place: Path) -> PreparedVolume:
     source = volume["emptyDir"] or {}
     medium = source.get("medium") or ""
     if medium not in ("", "Memory"):
-        raise ReferenceMissing(f'volume "{volume["name"]}": this node offers the media "" and "Memory", not "{medium}"')
+        raise ReferenceMissing(Message("Volume.UnknownMedium", {"volume": volume["name"], "medium": medium}))
     size = Quantity.parse(str(source["sizeLimit"])).value() if source.get("sizeLimit") else None
     if medium == "Memory":
-        if _is_mounted_whole_once(pod, volume["name"]):
+        mounts = [m for c in all_containers(pod) for m in c.get("volumeMounts") or () if m["name"] == volume["name"]]
+        if len(mounts) < 2 and not any(m.get("subPath") or m.get("subPathExpr") for m in mounts):
             return PreparedVolume(None, size_bytes=size or None)
         if SHARED_MEMORY.is_dir() and os.access(SHARED_MEMORY, os.W_OK):
             place = _private_folder(_shared_memory_of(uid_of(pod))) / volume["name"]
@@ -121,39 +123,34 @@ def _private_folder(path: Path) -> Path:
     try:
         folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError as refused:
-        raise ReferenceMissing(f"cannot use {path} for memory that containers share: {refused.strerror}") from refused
+        raise ReferenceMissing(
+            Message("SharedMemory.Unusable", {"path": str(path), "error": refused.strerror})
+        ) from refused
     try:
         if (owner := os.fstat(folder).st_uid) != os.geteuid():
-            raise ReferenceMissing(f"cannot use {path} for memory that containers share: it belongs to user {owner}")
+            raise ReferenceMissing(Message("SharedMemory.NotOurs", {"path": str(path), "owner": owner}))
         os.fchmod(folder, 0o700)
     finally:
         os.close(folder)
     return path
 
 
-def _is_mounted_whole_once(pod: Obj, name: str) -> bool:
-    mounts = [m for c in all_containers(pod) for m in c.get("volumeMounts") or () if m["name"] == name]
-    return len(mounts) < 2 and not any(m.get("subPath") or m.get("subPathExpr") for m in mounts)
-
-
 def _claim_volume(pod: Obj, source: Obj, env_context: EnvContext) -> PreparedVolume:
     name, namespace = source["claimName"], namespace_of(pod)
     claim = env_context.lookup.get(PERSISTENT_VOLUME_CLAIM, namespace, name)
     if claim is None:
-        raise ReferenceMissing(f'persistentvolumeclaim "{name}" not found')
+        raise not_found(PERSISTENT_VOLUME_CLAIM, name)
     behind = bound_volume(claim)
     if behind is None or not is_bound(claim):
         phase = (claim.get("status") or {}).get("phase")
-        raise ReferenceMissing(f'persistentvolumeclaim "{name}" is {phase or "Pending"}: it has no volume yet')
+        raise ReferenceMissing(Message("Claim.NotBound", {"claim": name, "phase": phase or "Pending"}))
     volume = env_context.lookup.objects.get(behind)
     if volume is None:
-        raise ReferenceMissing(f'persistentvolume "{behind.key.name}" of claim "{name}" not found')
+        raise ReferenceMissing(Message("Claim.NoVolume", {"volume": behind.key.name, "claim": name}))
     spec = volume.get("spec") or {}
     path = (spec.get("hostPath") or spec.get("local") or {}).get("path")
     if not path:
-        raise ReferenceMissing(
-            f'persistentvolume "{name_of(volume)}" is neither a hostPath nor a local volume: this node cannot mount it'
-        )
+        raise ReferenceMissing(Message("Claim.NotMountable", {"volume": name_of(volume)}))
     _make_folder(Path(path), 0o777)
     return PreparedVolume(Path(path), read_only=bool(source.get("readOnly")))
 
@@ -168,14 +165,9 @@ def _make_folder(path: Path, mode: int) -> None:
         path.mkdir(parents=True, exist_ok=True)
         path.chmod(mode)
     except OSError as refused:
-        raise ReferenceMissing(f"cannot make the folder {path}: {refused.strerror}") from refused
-
-
-def _make_file(path: Path) -> None:
-    try:
-        path.touch(mode=0o644, exist_ok=True)
-    except OSError as refused:
-        raise ReferenceMissing(f"cannot make the file {path}: {refused.strerror}") from refused
+        raise ReferenceMissing(
+            Message("HostPath.FolderNotMade", {"path": str(path), "error": refused.strerror})
+        ) from refused
 
 
 _CHECKS: Mapping[str, tuple[Callable[[int], bool], str]] = {
@@ -192,15 +184,19 @@ _CHECKS: Mapping[str, tuple[Callable[[int], bool], str]] = {
 def _host_path(path: Path, kind: str, *, may_create: bool) -> Path:
     if not path.exists():
         if not may_create:
-            raise ReferenceMissing(f"hostPath {path} does not exist, and this node does not create it for pods", path)
+            raise ReferenceMissing(Message("HostPath.Missing", {"path": str(path)}), path)
         if kind in ("", "DirectoryOrCreate"):
             _make_folder(path, 0o755)
         elif kind == "FileOrCreate":
-            _make_file(path)
+            try:
+                path.touch(mode=0o644, exist_ok=True)
+            except OSError as refused:
+                parameters = {"path": str(path), "error": refused.strerror}
+                raise ReferenceMissing(Message("HostPath.FileNotMade", parameters)) from refused
     if kind:
         fits, what = _CHECKS[kind]
         if not path.exists() or not fits(path.stat().st_mode):
-            raise ReferenceMissing(f"hostPath type check failed: {path} is not {what}", path)
+            raise ReferenceMissing(Message("HostPath.WrongType", {"path": str(path), "type": what}), path)
     return path
 
 
@@ -211,54 +207,48 @@ def mounts_for(
     container: Obj, volumes: Mapping[str, PreparedVolume], variables: Mapping[str, str]
 ) -> tuple[Mount, ...]:
     """The container's mounts, outer folders before what is mounted inside them."""
-    mounts = list(_mounts(container, volumes, variables))
-    return tuple(sorted(mounts, key=lambda mount: len(PurePosixPath(mount.target).parts)))
-
-
-def _mounts(container: Obj, volumes: Mapping[str, PreparedVolume], variables: Mapping[str, str]) -> Iterator[Mount]:
+    mounts = []
     for volume_mount in container.get("volumeMounts") or ():
         volume = volumes.get(volume_mount["name"])
         if volume is None:
-            raise ReferenceMissing(
-                f'container {container["name"]} mounts the volume "{volume_mount["name"]}", which the pod lacks'
-            )
+            parameters = {"container": container["name"], "volume": volume_mount["name"]}
+            raise ReferenceMissing(Message("Mount.NoVolume", parameters))
         read_only = volume.read_only or bool(volume_mount.get("readOnly"))
         target = _without_nul("mountPath", str(PurePosixPath("/") / volume_mount["mountPath"]))
         if volume.path is None:
-            yield Mount(target, None, read_only, volume.size_bytes)
+            mounts.append(Mount(target, None, read_only, volume.size_bytes))
             continue
-        sub_path = _without_nul("subPath", _sub_path(volume_mount, variables))
+        if expression := volume_mount.get("subPathExpr"):
+            if unknown := unknown_names(expression, variables):
+                parameters = {"mount": volume_mount["name"], "variables": unknown}
+                raise ReferenceMissing(Message("SubPath.UnknownVariable", parameters))
+            sub_path = expand(expression, variables)
+        else:
+            sub_path = volume_mount.get("subPath") or ""
+        sub_path = _without_nul("subPath", sub_path)
         if sub_path:
             _check_sub_path(volume.path, sub_path, make=volume.may_create and not volume.read_only)
-        yield Mount(target, volume.path, read_only, sub_path=sub_path)
+        mounts.append(Mount(target, volume.path, read_only, sub_path=sub_path))
+    return tuple(sorted(mounts, key=lambda mount: len(PurePosixPath(mount.target).parts)))
 
 
 def _without_nul(field: str, path: str) -> str:
     if "\0" in path:
-        raise ReferenceMissing(f"{field} {path!r} holds a NUL byte, which no path can have")
+        raise ReferenceMissing(Message("Mount.NulByte", {"field": field, "path": path}))
     return path
-
-
-def _sub_path(volume_mount: Obj, variables: Mapping[str, str]) -> str:
-    if expression := volume_mount.get("subPathExpr"):
-        if unknown := unknown_names(expression, variables):
-            raise ReferenceMissing(
-                f'subPathExpr of volume mount "{volume_mount["name"]}": no variable {", ".join(unknown)}'
-            )
-        return expand(expression, variables)
-    return volume_mount.get("subPath") or ""
 
 
 def _check_sub_path(volume: Path, sub_path: str, *, make: bool) -> None:
     """Make a path within a volume where it is missing.
     The sandbox resolves it again when it mounts it: the pod may change its volumes at any time."""
     if PurePosixPath(sub_path).is_absolute() or ".." in PurePosixPath(sub_path).parts:
-        raise ReferenceMissing(f"subPath {sub_path} must stay inside its volume")
+        raise ReferenceMissing(Message("SubPath.NotRelative", {"path": sub_path}))
     try:
         os.close(open_beneath(str(volume), sub_path, make=make))
     except PathEscapes as escape:
-        raise ReferenceMissing(f"subPath {sub_path} leads out of its volume") from escape
+        raise ReferenceMissing(Message("SubPath.Escapes", {"path": sub_path})) from escape
     except FileNotFoundError as missing:
-        raise ReferenceMissing(f"subPath {sub_path} does not exist in its volume") from missing
+        raise ReferenceMissing(Message("SubPath.Missing", {"path": sub_path})) from missing
     except OSError as refused:
-        raise ReferenceMissing(f"cannot open subPath {sub_path} in its volume: {refused.strerror}") from refused
+        parameters = {"path": sub_path, "error": refused.strerror}
+        raise ReferenceMissing(Message("SubPath.NotOpened", parameters)) from refused

@@ -73,7 +73,9 @@ def wait(
             return _passed(framework)
         left = deadline - now()
         if left <= 0:
-            return _timed_out(sentence, timeout_seconds, failed=bool(problem))
+            if problem:
+                return BarrierResult(FAILED, f"gave up after {timeout_seconds:g} s: {sentence}")
+            return BarrierResult(TIMED_OUT, f"timed out after {timeout_seconds:g} s: {sentence}")
         for changed in reader.changes(framework, min(interval_seconds, left)):
             if progress(changed).is_passed:
                 return _passed(changed)
@@ -81,12 +83,6 @@ def wait(
 
 def _passed(framework: Obj) -> BarrierResult:
     return BarrierResult(PASSED, f"passed: {progress(framework)}", framework)
-
-
-def _timed_out(sentence: str, timeout_seconds: float, *, failed: bool) -> BarrierResult:
-    if failed:
-        return BarrierResult(FAILED, f"gave up after {timeout_seconds:g} s: {sentence}")
-    return BarrierResult(TIMED_OUT, f"timed out after {timeout_seconds:g} s: {sentence}")
 
 
 def write_files(framework: Obj, *folders: Path) -> None:

@@ -40,9 +40,10 @@ class FrameworkReader:
     name: str
 
     def read(self, seconds: float = _REQUEST_SECONDS) -> Obj:
-        """The Framework as it is now, if it can be had within so long. Raises NotThere or ReadFailed."""
+        """The Framework as it is now, if it can be had within so long. Raises FrameworkNotFound or ReadFailed."""
+        path = f"{self._collection()}/{self.name}"
         try:
-            with _closing(self._request(self._path(), seconds=min(seconds, _REQUEST_SECONDS))) as answer:
+            with _closing(self._request(path, seconds=min(seconds, _REQUEST_SECONDS))) as answer:
                 body = answer.read()
                 if answer.status == 404:
                     raise FrameworkNotFound(f"there is no Framework {self.namespace}/{self.name}")
@@ -61,7 +62,7 @@ class FrameworkReader:
         deadline = time.monotonic() + seconds
         had_event = False
         if framework is not None:
-            # Where it breaks, the next read will say what is wrong, if anything still is.
+            # Where it breaks, the next read raises what is wrong, if anything still is.
             with suppress(OSError, http.client.HTTPException, ValueError):
                 for changed in self._watched(framework, seconds):
                     had_event = True
@@ -113,9 +114,6 @@ class FrameworkReader:
 
     def _collection(self) -> str:
         return f"/apis/{API_VERSION}/namespaces/{self.namespace}/frameworks"
-
-    def _path(self) -> str:
-        return f"{self._collection()}/{self.name}"
 
 
 def _set_deadline(sock: socket.socket, deadline: float) -> None:

@@ -18,8 +18,10 @@ from typing import Any
 from shoal.cluster.client import Cluster
 from shoal.cluster.informer import Change, Informer, strip_managed_fields
 from shoal.kube.kinds import CONFIG_MAP, Kind
+from shoal.kube.messages import Message
 from shoal.kube.objects import Obj
 from shoal.logs import Logger
+from shoal.node.messages import MessageError
 
 log = Logger(__name__)
 
@@ -30,11 +32,11 @@ ALLOWED_TTL_SECONDS, DENIED_TTL_SECONDS = 300.0, 10.0
 MAX_CACHED = 1000
 
 
-class Unauthenticated(Exception):
+class Unauthenticated(MessageError):
     """The caller presents nothing by which the cluster can identify it."""
 
 
-class Forbidden(Exception):
+class Forbidden(MessageError):
     """The cluster has identified the caller and denies the request."""
 
 
@@ -57,9 +59,9 @@ class CallerAuthorizer:
     async def authorize(self, certificate: Mapping[str, Any] | None, token: str, *, verb: str) -> Caller:
         caller = caller_from_certificate(certificate) if certificate else await self._review_token(token)
         if caller is None:
-            raise Unauthenticated("show a client certificate of the cluster, or a token of it")
+            raise Unauthenticated(Message("Unauthenticated"))
         if not await self._is_allowed(caller, verb):
-            raise Forbidden(f"{caller.name} may not {verb} nodes/proxy of {self._node}; a ClusterRole can allow it")
+            raise Forbidden(Message("Forbidden", {"user": caller.name, "verb": verb, "node": self._node}))
         return caller
 
     async def _review_token(self, token: str) -> Caller | None:

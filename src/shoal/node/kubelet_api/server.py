@@ -20,17 +20,15 @@ from aiohttp import WSMsgType, web
 
 from shoal.cluster.client import ExecRequest, LogOptions, NodeServices, OutcomeUnknown
 from shoal.cluster.exec_streams import V4, V5, ExecSession
-from shoal.kube.errors import ApiError
+from shoal.kube.errors import ApiError, bad_request
+from shoal.kube.messages import Message
 from shoal.kube.objects import Key, Obj
 from shoal.logs import Logger
 from shoal.node.kubelet_api.authorization import CallerAuthorizer, Forbidden, Unauthenticated
+from shoal.node.messages import text
 
 log = Logger(__name__)
 
-NO_SPDY = (
-    "this node speaks websockets only, and the API server turned yours into SPDY. "
-    f"Kubernetes 1.36 passes them through; before that, use a client that speaks {V4}."
-)
 # The streams wanted, by the names an API server gives them.
 STREAMS = {"stdin": "input", "stdout": "output", "stderr": "error"}
 
@@ -53,9 +51,12 @@ class KubeletServer:
 
     @asynccontextmanager
     async def served(self, listener: socket.socket, *, tls: ssl.SSLContext) -> AsyncIterator[None]:
+        async def health(_: web.Request) -> web.Response:
+            return web.Response(text="ok")
+
         app = web.Application(middlewares=[self._middleware])
         place = "{namespace}/{pod}/{container}"
-        app.router.add_get("/healthz", self._health)
+        app.router.add_get("/healthz", health)
         app.router.add_get(f"/containerLogs/{place}", self._logs)
         app.router.add_route("*", f"/exec/{place}", self._exec)
         app.router.add_route("*", "/exec/{namespace}/{pod}/{uid}/{container}", self._exec)
@@ -72,7 +73,11 @@ class KubeletServer:
     async def _middleware(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         try:
             if request.path != "/healthz":
-                await self._authorize(request)
+                certificate = request.transport.get_extra_info("peercert") if request.transport else None
+                scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+                verb = "create" if request.path.startswith("/exec/") else "get"
+                bearer = token.strip() if scheme.lower() == "bearer" else ""
+                await self._authorizer.authorize(certificate or None, bearer, verb=verb)
             return await handler(request)
         except Unauthenticated as unknown:
             return web.Response(status=401, text=f"{unknown}\n")
@@ -84,22 +89,11 @@ class KubeletServer:
             log.warning("a request to this node failed", path=request.path, error=str(error))
             return web.Response(status=503, text=f"{error}\n")
 
-    async def _authorize(self, request: web.Request) -> None:
-        certificate = request.transport.get_extra_info("peercert") if request.transport else None
-        scheme, _, token = request.headers.get("Authorization", "").partition(" ")
-        verb = "create" if request.path.startswith("/exec/") else "get"
-        await self._authorizer.authorize(
-            certificate or None, token.strip() if scheme.lower() == "bearer" else "", verb=verb
-        )
-
-    async def _health(self, _: web.Request) -> web.Response:
-        return web.Response(text="ok")
-
     def _pod(self, request: web.Request) -> Obj:
         key = Key(request.match_info["namespace"], request.match_info["pod"])
         pod = self._node.find(key)
         if pod is None:
-            raise ApiError(404, "NotFound", f'pod "{key.name}" is not on this node')
+            raise ApiError(404, "NotFound", text(Message("Request.NoPod", {"pod": key.name})))
         return pod
 
     # Logs
@@ -120,7 +114,7 @@ class KubeletServer:
     async def _exec(self, request: web.Request) -> web.StreamResponse:
         pod, query = self._pod(request), request.query
         if request.headers.get("Upgrade", "").lower() != "websocket":
-            raise ApiError(400, "BadRequest", NO_SPDY)
+            raise bad_request(text(Message("Request.SpdyNotSupported", {"protocol": V4})))
         tty = _is_set(query, "tty")
         command = ExecRequest(request.match_info["container"], tuple(query.getall("command", [])), tty)
         wanted = {ours for ours, theirs in STREAMS.items() if _is_set(query, theirs) or _is_set(query, ours)}
@@ -157,8 +151,8 @@ def _is_set(query: Any, name: str) -> bool:
 
 
 def _number(query: Any, name: str) -> int | None:
-    text = query.get(name) or ""
+    value = query.get(name) or ""
     try:
-        return int(text) if text else None
+        return int(value) if value else None
     except ValueError:
-        raise ApiError(400, "BadRequest", f"{name} is not a number: {text[:40]}") from None
+        raise bad_request(text(Message("Request.NotANumber", {"parameter": name, "value": value[:40]}))) from None

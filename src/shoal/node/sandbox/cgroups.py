@@ -57,11 +57,9 @@ class Cgroup:
         self._used = [name for name in CONTROLLERS if limited[name] is not None and name in root.folders]
         self._clusters = {name: f"{root.folders[name]}/{cluster}" for name in self._used}
         self._pods = {name: f"{self._clusters[name]}/{pod}" for name in self._used}
-        self._leaves = {name: f"{self._pods[name]}/{process}" for name in self._used if not self._is_pod_level(name)}
-
-    def _is_pod_level(self, controller: str) -> bool:
-        """Version 1 counts processes in the pod's own group; version 2 requires all processes in leaves."""
-        return controller == PIDS and self._version == 1
+        # Version 1 counts processes in the pod's own group; version 2 requires all processes in leaves.
+        in_leaves = [name for name in self._used if name != PIDS or self._version == 2]
+        self._leaves = {name: f"{self._pods[name]}/{process}" for name in in_leaves}
 
     @property
     def limits_memory(self) -> bool:
@@ -91,32 +89,26 @@ class Cgroup:
                 self._enable_controller(self._pods[name], name)
         for name, leaf in self._leaves.items():
             os.makedirs(leaf, exist_ok=True)
-            if name == MEMORY:
-                self._limit_memory(leaf)
+            if name == MEMORY and self._version == 2:
+                _write(f"{leaf}/memory.max", str(self._limits.memory_bytes))
+                # Without swap, and all processes of the group are killed together: half a container is of no use.
+                _write_if_exists(f"{leaf}/memory.swap.max", "0")
+                _write_if_exists(f"{leaf}/memory.oom.group", "1")
+            elif name == MEMORY:
+                _write(f"{leaf}/memory.limit_in_bytes", str(self._limits.memory_bytes))
+                _write_if_exists(f"{leaf}/memory.memsw.limit_in_bytes", str(self._limits.memory_bytes))
             elif name == CPU:
-                self._limit_cpu(leaf)
+                assert self._limits.cpu_milli is not None
+                quota = max(self._limits.cpu_milli * PERIOD_MICROSECONDS // 1000, _MIN_QUOTA_MICROSECONDS)
+                if self._version == 2:
+                    _write(f"{leaf}/cpu.max", f"{quota} {PERIOD_MICROSECONDS}")
+                else:
+                    _write(f"{leaf}/cpu.cfs_period_us", str(PERIOD_MICROSECONDS))
+                    _write(f"{leaf}/cpu.cfs_quota_us", str(quota))
 
     def _enable_controller(self, folder: str, controller: str) -> None:
-        if self._version == 2:
+        if self._version == 2:  # where each level has to hand a controller on to the next
             _write(f"{folder}/cgroup.subtree_control", f"+{controller}")
-
-    def _limit_memory(self, leaf: str) -> None:
-        if self._version == 2:
-            _write(f"{leaf}/memory.max", str(self._limits.memory_bytes))
-            _write_if_exists(f"{leaf}/memory.swap.max", "0")
-            _write_if_exists(f"{leaf}/memory.oom.group", "1")
-        else:
-            _write(f"{leaf}/memory.limit_in_bytes", str(self._limits.memory_bytes))
-            _write_if_exists(f"{leaf}/memory.memsw.limit_in_bytes", str(self._limits.memory_bytes))
-
-    def _limit_cpu(self, leaf: str) -> None:
-        assert self._limits.cpu_milli is not None
-        quota = max(self._limits.cpu_milli * PERIOD_MICROSECONDS // 1000, _MIN_QUOTA_MICROSECONDS)
-        if self._version == 2:
-            _write(f"{leaf}/cpu.max", f"{quota} {PERIOD_MICROSECONDS}")
-        else:
-            _write(f"{leaf}/cpu.cfs_period_us", str(PERIOD_MICROSECONDS))
-            _write(f"{leaf}/cpu.cfs_quota_us", str(quota))
 
     def enter(self) -> None:
         """Move the calling process into the group."""
@@ -173,28 +165,24 @@ def find() -> tuple[CgroupRoot | None, dict[str, str]]:
     folders: dict[str, str] = {}
     details: dict[str, str] = {}
     for name in CONTROLLERS:
-        folder, refused = _find_v1(name, first.get(name)) if version == 1 else _find_v2(name, below)
+        refused = ""
+        if version == 1:
+            folder = f"{_ROOT}/{name}{first.get(name, '').rstrip('/')}"
+            if name not in first:
+                refused = f"this machine has no {name} control groups"
+            elif not _usable(folder):
+                refused = f"{folder} is not writable for this user"
+        else:
+            folder = below
+            if not folder:
+                refused = f"no control group above this process hands the {name} controller on to this user"
+            elif name not in _enabled_controllers(folder):
+                refused = f"{folder} does not hand the {name} controller on"
         refused = refused or _test_limits(CgroupRoot(version, {name: folder}))
         if not refused:
             folders[name] = folder
         details[name] = refused or f"{name} control groups (version {version}) below {folder}"
     return (CgroupRoot(version, folders) if folders else None), details
-
-
-def _find_v1(controller: str, path: str | None) -> tuple[str, str]:
-    """The folder, and why it cannot be used."""
-    if path is None:
-        return "", f"this machine has no {controller} control groups"
-    folder = f"{_ROOT}/{controller}{path.rstrip('/')}"
-    return folder, "" if _usable(folder) else f"{folder} is not writable for this user"
-
-
-def _find_v2(controller: str, folder: str) -> tuple[str, str]:
-    if not folder:
-        return "", f"no control group above this process hands the {controller} controller on to this user"
-    return folder, "" if controller in _enabled_controllers(
-        folder
-    ) else f"{folder} does not hand the {controller} controller on"
 
 
 def _find_delegated(path: str) -> str:

@@ -50,7 +50,7 @@ def run_process(
             group.enter()
         _mount(process["mounts"], mounts, scratch, process["hidden"])
         _drop_privileges(process, stdio)
-        syscalls.set_parent_death_signal(_SHIM_PID)
+        syscalls.set_parent_death_signal(_SHIM_PID)  # again: the kernel clears it when the user changes
         _execute(process["argv"], process["env"], process["cwd"])
     except ExecFailed as failed:
         _write_report(report, failed.code, failed.message)
@@ -111,7 +111,7 @@ def note_shim() -> None:
 def _detach_from_shim(stdio: tuple[int, int, int]) -> None:
     os.setsid()
     syscalls.set_parent_death_signal(_SHIM_PID)
-    signal.set_wakeup_fd(-1)
+    signal.set_wakeup_fd(-1)  # it is the shim's: a signal to this process would wake the shim's loop
     for number in range(1, signal.NSIG):
         try:
             signal.signal(number, signal.SIG_DFL)
@@ -130,7 +130,11 @@ def _mount(requested: list[dict[str, Any]], base: list[dict[str, Any]] | None, s
                 NOT_PREPARED, "this machine allows no private mounts, so the node's files cannot be hidden"
             )
         for mount in requested:
-            if mount["source"] is None or os.path.realpath(mount["target"]) != _real_source(mount):
+            source = mount["source"]
+            # A mount that shows a folder where it is anyway needs no mounting.
+            if source is None or os.path.realpath(mount["target"]) != os.path.realpath(
+                os.path.join(source, mount.get("sub_path", ""))
+            ):
                 raise ExecFailed(
                     NOT_PREPARED,
                     f"mount {mount['target']}: this machine allows no private mounts. `shoal doctor` shows why.",
@@ -142,11 +146,6 @@ def _mount(requested: list[dict[str, Any]], base: list[dict[str, Any]] | None, s
         raise ExecFailed(NOT_PREPARED, str(failed)) from failed
 
 
-def _real_source(mount: dict[str, Any]) -> str:
-    source: str = mount["source"]
-    return os.path.realpath(os.path.join(source, mount.get("sub_path", "")))
-
-
 def _drop_privileges(process: dict[str, Any], stdio: tuple[int, int, int]) -> None:
     if process["no_new_privs"]:
         syscalls.set_no_new_privs()
@@ -154,7 +153,12 @@ def _drop_privileges(process: dict[str, Any], stdio: tuple[int, int, int]) -> No
     if uid in (None, os.getuid()) and gid in (None, os.getgid()):
         return
     user = os.getuid() if uid is None else uid
-    group = _group_of(user) if gid is None else gid
+    group = gid
+    if group is None:
+        try:
+            group = pwd.getpwuid(user).pw_gid
+        except KeyError:  # no account: root's group, as container runtimes do
+            group = 0
     try:
         for fd in stdio[1:]:
             os.fchown(fd, user, group)  # so that the program may open /dev/stdout again
@@ -167,13 +171,6 @@ def _drop_privileges(process: dict[str, Any], stdio: tuple[int, int, int]) -> No
             f"cannot run as user {user} and group {group}: only root can run programs as others. "
             f"Leave runAsUser and runAsGroup out, or start shoal as root.",
         ) from error
-
-
-def _group_of(user: int) -> int:
-    try:
-        return pwd.getpwuid(user).pw_gid
-    except KeyError:
-        return 0
 
 
 def _execute(argv: list[str], env: dict[str, str], cwd: str) -> None:
@@ -195,7 +192,10 @@ def _execute(argv: list[str], env: dict[str, str], cwd: str) -> None:
         except OSError as error:
             if error.errno in (errno.ENOENT, errno.ENOTDIR):
                 if "/" in program:
-                    worst = ExecFailed(NOT_FOUND, f'exec: "{program}": {_missing_reason(program, str(error.strerror))}')
+                    # A script whose interpreter is missing fails with the same error as a missing script.
+                    interpreter = _interpreter_of(program)
+                    reason = f"its interpreter {interpreter} is missing" if interpreter else error.strerror
+                    worst = ExecFailed(NOT_FOUND, f'exec: "{program}": {reason}')
                 continue
             worst = ExecFailed(NOT_EXECUTABLE, f'exec: "{candidate}": {error.strerror}')
     raise worst
@@ -217,14 +217,14 @@ def _check_strings(argv: list[str], env: dict[str, str], cwd: str) -> None:
             ) from None
 
 
-def _missing_reason(program: str, base: str) -> str:
-    """A script whose interpreter is missing fails with the same error as a missing script: say which it is."""
+def _interpreter_of(program: str) -> str:
+    """'' of a file that is no script, or cannot be read."""
     try:
         with open(program, "rb") as file:
             first = file.readline(256)
     except OSError:
-        return base
-    return f"its interpreter {first[2:].strip().decode(errors='replace')} is missing" if first[:2] == b"#!" else base
+        return ""
+    return first[2:].strip().decode(errors="replace") if first[:2] == b"#!" else ""
 
 
 def _write_report(report: int, code: int, message: str) -> None:

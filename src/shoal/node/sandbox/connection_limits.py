@@ -52,7 +52,7 @@ class ConnectionLimits:
 
     @contextmanager
     def connection(self, source: str) -> Iterator[None]:
-        """For as long as a connection is open; TooMany where it may not be."""
+        """For as long as a connection is open; LimitExceeded where it may not be."""
         if self._open.total() >= self._total:
             self._faults.note(f"all pods together have {self._total} connections open; more are reset")
             raise LimitExceeded

@@ -16,7 +16,7 @@ import socket
 import struct
 from collections.abc import Callable
 
-from shoal.node.sandbox import dns_forwarder, egress_outside, http_proxy, messages
+from shoal.node.sandbox import egress_outside, external_dns, http_proxy, wire
 from shoal.node.sandbox.fault_log import FaultLog
 from shoal.node.sandbox.hosts_lookup import look_up_host
 from shoal.node.sandbox.netfilter import SO_ORIGINAL_DST
@@ -38,7 +38,7 @@ class OwnAddress(ConnectionRefusedError):
 
 
 class EgressProxy:
-    """Connections of pods to the outside, and of the fabric to backends outside of it."""
+    """Connections of pods to the outside, and of the network process to backends outside of it."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class EgressProxy:
         if outside is not None:
             # Without egress there is no way out: the agent replaces a network process that has no egress process.
             self._outside = RpcConnection(
-                messages.Channel(outside), on_message=lambda *_: None, on_closed=lambda: os._exit(1)
+                wire.Channel(outside), on_message=lambda *_: None, on_closed=lambda: os._exit(1)
             )
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -67,12 +67,21 @@ class EgressProxy:
         try:
             head = await http_proxy.read_head(reader)
             request = http_proxy.parse(head)
-            inside = self._locate(writer.get_extra_info("peername")[0], request.host)
+            # The cluster's own address behind the name or address, as the pod itself would see it; None: outside.
+            inside = request.host if self._is_inside(request.host) else None
+            hosts_file = self._pods.get(writer.get_extra_info("peername")[0])
+            if inside is None and hosts_file is not None:
+                found = look_up_host(hosts_file, request.host)
+                inside = found if found is not None and self._is_inside(found) else None
             if inside is None:
                 server = await self._open_outside({"mode": "http"})
                 server[1].write(head)
             else:
-                server = await self._connect_inside(inside, request.port)
+                services = self._services()
+                if services.has(inside):
+                    server = await services.connect((inside, request.port))
+                else:
+                    server = await self.dial(inside, request.port)
                 if request.is_tunnel:
                     writer.write(http_proxy.ESTABLISHED)
                 else:
@@ -100,10 +109,10 @@ class EgressProxy:
             await relay(client, server)
 
     async def forward_dns_tcp(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """A conversation with a name server that was too long for a datagram."""
-        for server in dns_forwarder.servers(egress_outside.host_resolv_conf()):
+        """A DNS exchange over TCP, for answers that are too long for a datagram."""
+        for server in external_dns.servers(egress_outside.host_resolv_conf()):
             try:
-                connection = await self.dial(server, dns_forwarder.PORT)
+                connection = await self.dial(server, external_dns.PORT)
             except OSError:
                 continue
             await relay((reader, writer), connection)
@@ -121,24 +130,12 @@ class EgressProxy:
             raise ConnectionRefusedError("no name server answered")
         return answer
 
-    def _locate(self, client_ip: str, host: str) -> str | None:
-        """The cluster's own address behind a name or address; None for everything else."""
-        if self._is_inside(host):
-            return host
-        hosts_file = self._pods.get(client_ip)
-        found = look_up_host(hosts_file, host) if hosts_file is not None else None
-        return found if found is not None and self._is_inside(found) else None
-
     def _is_inside(self, host: str) -> bool:
         try:
             address = ipaddress.ip_address(host)
         except ValueError:
             return False
         return address in self._range or self._services().has(host)
-
-    async def _connect_inside(self, host: str, port: int) -> Connection:
-        services = self._services()
-        return await (services.connect((host, port)) if services.has(host) else self.dial(host, port))
 
     async def dial(self, host: str, port: int, *, mode: str = "dial") -> Connection:
         """A backend: a pod directly, anything else from the machine's own network. `mode` "leave" is for what a pod

@@ -1,7 +1,7 @@
 """The way out of an isolated network that needs no root and no tool: a proxy in the machine's own network.
 
-The fabric has no route to the outside, but a unix socket crosses network namespaces. For each connection the
-fabric hands one end of a socket pair to this process, which stayed outside, and which either serves it as an
+The network process has no route to the outside, but a unix socket crosses network namespaces. For each connection it
+hands one end of a socket pair to this process, which stayed outside, and which either serves it as an
 HTTP proxy (`http`), connects it to an address of the machine's network (`dial`), or answers a question to a
 name server (`name`). As a proxy it honours the proxy variables of the environment it was started in, as any
 program of the caller would.
@@ -19,7 +19,7 @@ from contextlib import suppress
 from urllib.parse import unquote, urlsplit
 from urllib.request import getproxies_environment, proxy_bypass
 
-from shoal.node.sandbox import dns_forwarder, http_proxy, messages, syscalls
+from shoal.node.sandbox import external_dns, http_proxy, syscalls, wire
 from shoal.node.sandbox.fault_log import FaultLog, fault_of
 from shoal.node.sandbox.hosts_lookup import look_up_host
 from shoal.node.sandbox.relay import Connection, abort, relay
@@ -36,7 +36,7 @@ _LOCAL = ("localhost", "ip6-localhost")
 
 
 def main(fd: int, parent: int, folder: str) -> None:
-    syscalls.set_title("shoal-doorway")
+    syscalls.set_title("shoal-egress")
     syscalls.set_parent_death_signal(parent)
     asyncio.run(_serve(fd, FaultLog(f"{folder}/{LOG}")))
 
@@ -48,14 +48,14 @@ async def _serve(fd: int, faults: FaultLog) -> None:
 
     def on_message(message: dict[str, Any], fds: list[int]) -> None:
         if message.get("do") == "ping":
-            with suppress(messages.Closed):  # the fabric has ended, and this process does
+            with suppress(wire.Closed):  # the network process has ended, and this one does
                 parent.send({"n": message["n"]})
             return
         task = asyncio.create_task(_handle_request(message, fds[0], faults))
         tasks.add(task)
         task.add_done_callback(tasks.discard)
 
-    parent = RpcConnection(messages.Channel(socket.socket(fileno=fd)), on_message=on_message, on_closed=closed.set)
+    parent = RpcConnection(wire.Channel(socket.socket(fileno=fd)), on_message=on_message, on_closed=closed.set)
     await closed.wait()
 
 
@@ -64,7 +64,13 @@ async def _handle_request(message: dict[str, Any], fd: int, faults: FaultLog) ->
     client = await asyncio.open_connection(sock=sock, limit=http_proxy.MAX_HEAD_BYTES)
     try:
         if message["mode"] == "name":
-            await _forward_dns(client)
+            try:  # one question, one answer; no answer where the machine's name servers have none
+                client[1].write(await external_dns.forward(await client[0].read(), host_resolv_conf()))
+                await client[1].drain()
+            except OSError:
+                return
+            finally:
+                client[1].close()
         elif message["mode"] == "http":
             await _serve_request(client)
         else:
@@ -93,17 +99,6 @@ async def _serve_request(client: Connection) -> None:
         await _send_error(client, 502, "Bad Gateway", f"the way out of the cluster: {error}")
     else:
         await relay(client, server)
-
-
-async def _forward_dns(client: Connection) -> None:
-    """One question, one answer; no answer where the machine's name servers have none."""
-    try:
-        client[1].write(await dns_forwarder.forward(await client[0].read(), host_resolv_conf()))
-        await client[1].drain()
-    except OSError:
-        return
-    finally:
-        client[1].close()
 
 
 def host_resolv_conf() -> str:

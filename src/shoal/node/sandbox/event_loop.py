@@ -30,7 +30,7 @@ class EventLoop:
     def on_child(self, callback: Callable[[], None]) -> None:
         """Call back when children have ended (one call may stand for several)."""
         read, write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.signal(signal.SIGCHLD, lambda *_: None)  # without a handler no byte is written to the wake-up pipe
         signal.set_wakeup_fd(write, warn_on_full_buffer=False)
 
         def on_wakeup(_: int) -> None:

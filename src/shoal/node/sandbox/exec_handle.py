@@ -43,17 +43,14 @@ class ExecHandle:
             try:
                 view = view[os.write(self._stdin, view) :]
             except BlockingIOError:
-                await self._writable(self._stdin)
+                fd, ready = self._stdin, asyncio.Event()
+                self._loop.add_writer(fd, ready.set)
+                try:
+                    await ready.wait()
+                finally:
+                    self._loop.remove_writer(fd)
             except OSError:
                 return
-
-    async def _writable(self, fd: int) -> None:
-        ready = asyncio.Event()
-        self._loop.add_writer(fd, ready.set)
-        try:
-            await ready.wait()
-        finally:
-            self._loop.remove_writer(fd)
 
     async def close_stdin(self) -> None:
         if self._stdin is None:

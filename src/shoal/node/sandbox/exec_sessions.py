@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from contextlib import ExitStack
 
-from shoal.node.sandbox import child_exec, messages, proctree, syscalls
+from shoal.node.sandbox import child_exec, proctree, syscalls, wire
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,14 +33,23 @@ class ExecSessions:
         ProcessLookupError where the process beside which it is to run has ended, OSError where the machine refuses
         one of the things it takes; nothing is left open then."""
         with ExitStack() as here, ExitStack() as agents:
-            mount_ns = _open_mount_ns(proc.pid)
+            try:
+                # The files it sees, taken now: from here on the command ends by being killed, whenever that is.
+                mount_ns = syscalls.open_namespace("mnt", proc.pid)
+            except FileNotFoundError as gone:  # it has ended and is not reaped yet
+                raise ProcessLookupError from gone
             here.callback(os.close, mount_ns)
-            theirs, ours = _terminal() if message["tty"] else _pipes()
-            here.callback(messages.close_all, tuple(set(theirs)))  # a terminal is all three
-            agents.callback(messages.close_all, ours)
+            ours: tuple[int, ...]
+            if message["tty"]:
+                terminal, program = os.openpty()
+                theirs, ours = (program, program, program), (terminal,)
+            else:
+                theirs, ours = _open_pipes()
+            here.callback(wire.close_all, tuple(set(theirs)))  # a terminal is all three
+            agents.callback(wire.close_all, ours)
             pid = os.fork()
             if pid == 0:
-                messages.close_all(ours)
+                wire.close_all(ours)
                 child_exec.run_exec(
                     proc.process,
                     message["argv"],
@@ -70,25 +79,12 @@ class ExecSessions:
                 proctree.kill(member)
 
 
-def _open_mount_ns(pid: int) -> int:
-    """The files it sees, taken now: from here on the command ends by being killed, whenever that is."""
-    try:
-        return syscalls.open_namespace("mnt", pid)
-    except FileNotFoundError as gone:  # it has ended and is not reaped yet
-        raise ProcessLookupError from gone
-
-
-def _pipes() -> tuple[tuple[int, int, int], tuple[int, ...]]:
+def _open_pipes() -> tuple[tuple[int, int, int], tuple[int, ...]]:
     made = []
     with ExitStack() as opened:
         for _ in range(3):
             made.append(os.pipe2(os.O_CLOEXEC))
-            opened.callback(messages.close_all, made[-1])
+            opened.callback(wire.close_all, made[-1])
         opened.pop_all()
     stdin, stdout, stderr = made
     return (stdin[0], stdout[1], stderr[1]), (stdin[1], stdout[0], stderr[0])
-
-
-def _terminal() -> tuple[tuple[int, int, int], tuple[int, ...]]:
-    agents, programs = os.openpty()
-    return (programs, programs, programs), (agents,)

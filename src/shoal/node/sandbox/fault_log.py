@@ -40,13 +40,14 @@ class FaultLog:
 
     def attach(self, loop: asyncio.AbstractEventLoop) -> None:
         """Take over from asyncio, which writes a traceback for each."""
-        loop.set_exception_handler(self._handle)
+
+        def handle(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+            self.note(fault_of(context["message"], context.get("exception")))
+
+        loop.set_exception_handler(handle)
         asyncio_log = logging.getLogger("asyncio")
         asyncio_log.addHandler(_Forward(self))
         asyncio_log.propagate = False
-
-    def _handle(self, _: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        self.note(fault_of(context["message"], context.get("exception")))
 
 
 class _Forward(logging.Handler):

@@ -47,7 +47,13 @@ def _probe_all() -> dict[str, Any]:
         "redirect_detail": "",
     }
     try:
-        allowed["privilege"] = _enter_namespaces()
+        try:
+            syscalls.unshare(syscalls.NEW_NS | syscalls.NEW_UTS)
+            allowed["privilege"] = ROOT
+        except PermissionError:
+            syscalls.enter_own_user_namespace()
+            syscalls.unshare(syscalls.NEW_NS | syscalls.NEW_UTS)
+            allowed["privilege"] = USER
         syscalls.mount(None, "/", flags=syscalls.MS_REC | syscalls.MS_SLAVE)
         syscalls.mount("tmpfs", "/etc", fs_type="tmpfs")
         syscalls.set_hostname("trial")
@@ -56,7 +62,13 @@ def _probe_all() -> dict[str, Any]:
         allowed.update(privilege=UNPRIVILEGED, detail=_describe_error(error), network_detail=_describe_error(error))
         return allowed
     try:
-        _probe_network()
+        syscalls.unshare(syscalls.NEW_NET)
+        outer = rtnetlink.Netlink()
+        address = rtnetlink.hardware_address("10.77.0.1")
+        bridge = outer.add_bridge("trial", hardware=address)
+        syscalls.unshare(syscalls.NEW_NET)
+        here = syscalls.open_namespace("net")
+        outer.add_veth("trial0", master=bridge, peer="eth0", peer_namespace=here, hardware=address)
         allowed["network"] = True
     except OSError as error:
         allowed["network_detail"] = _describe_error(error)
@@ -67,26 +79,6 @@ def _probe_all() -> dict[str, Any]:
     except OSError as error:
         allowed["redirect_detail"] = _describe_error(error)
     return allowed
-
-
-def _enter_namespaces() -> str:
-    try:
-        syscalls.unshare(syscalls.NEW_NS | syscalls.NEW_UTS)
-    except PermissionError:
-        syscalls.enter_own_user_namespace()
-        syscalls.unshare(syscalls.NEW_NS | syscalls.NEW_UTS)
-        return USER
-    return ROOT
-
-
-def _probe_network() -> None:
-    syscalls.unshare(syscalls.NEW_NET)
-    outer = rtnetlink.Netlink()
-    address = rtnetlink.hardware_address("10.77.0.1")
-    bridge = outer.add_bridge("trial", hardware=address)
-    syscalls.unshare(syscalls.NEW_NET)
-    here = syscalls.open_namespace("net")
-    outer.add_veth("trial0", master=bridge, peer="eth0", peer_namespace=here, hardware=address)
 
 
 def _describe_error(error: OSError) -> str:

@@ -62,30 +62,21 @@ def parse(head: bytes) -> ProxyRequest:
         if not colon:
             raise BadRequest(f"a header without a colon: {line[:80]}")
         headers.append((name, value.strip()))
-    host, port, path = _tunnel(target) if method == "CONNECT" else _destination(target)
-    return ProxyRequest(method, host, port, path, tuple(headers))
-
-
-def _tunnel(target: str) -> tuple[str, int, str]:
+    is_tunnel = method == "CONNECT"
+    mistake = f"CONNECT wants host:port, not {target[:80]}" if is_tunnel else f"not a URL: {target[:80]}"
     try:
-        split = urlsplit(f"//{target}")
+        split = urlsplit(f"//{target}" if is_tunnel else target)
         host, port = split.hostname, split.port
     except ValueError as error:
-        raise BadRequest(f"CONNECT wants host:port, not {target[:80]}") from error
-    if not host or port is None:
-        raise BadRequest(f"CONNECT wants host:port, not {target[:80]}")
-    return host, port, ""
-
-
-def _destination(target: str) -> tuple[str, int, str]:
-    try:
-        split = urlsplit(target)
-        host, port = split.hostname, split.port
-    except ValueError as error:
-        raise BadRequest(f"not a URL: {target[:80]}") from error
+        raise BadRequest(mistake) from error
+    if is_tunnel:
+        if not host or port is None:
+            raise BadRequest(mistake)
+        return ProxyRequest(method, host, port, "", tuple(headers))
     if split.scheme != "http" or not host:
         raise BadRequest(f"a proxy is asked for http://host/path or CONNECT host:port, not {target[:80]}")
-    return host, port or 80, (split.path or "/") + (f"?{split.query}" if split.query else "")
+    path = (split.path or "/") + (f"?{split.query}" if split.query else "")
+    return ProxyRequest(method, host, port or 80, path, tuple(headers))
 
 
 def error_response(status: int, reason: str, text: str) -> bytes:

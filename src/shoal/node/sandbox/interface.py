@@ -10,6 +10,9 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
 
+from shoal.kube.messages import Message
+from shoal.node.messages import MessageError
+
 
 class Network(StrEnum):
     """How pods get their addresses."""
@@ -78,7 +81,7 @@ class Exited:
     code: int | None
     signal: int | None
     oom_killed: bool = False
-    message: str = ""  # why it never ran (no such program, a mount that failed), or why the end is unknown
+    message: Message | str = ""  # why it never ran (no such program, a mount that failed), or why the end is unknown
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,5 +193,8 @@ class LostSandbox:
     processes: Mapping[str, ProcessState]
 
 
-class ShimLost(Exception):
+class ShimLost(MessageError):
     """The shim of this sandbox died; its processes were killed with it or will be."""
+
+    def __init__(self) -> None:
+        super().__init__(Message("Sandbox.ShimLost"))

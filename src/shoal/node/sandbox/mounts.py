@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import stat
+from contextlib import suppress
 
 from shoal.node.sandbox import syscalls
 from shoal.node.sandbox.openat2 import PathEscapes, open_beneath
@@ -53,7 +54,8 @@ class _MountTree:
         own = {id(mount): self._open_source(mount) for mount in mounts if self._is_hidden(mount["source"])}
         self._hide()
         sources = [own[id(mount)] if id(mount) in own else self._open_source(mount) for mount in mounts]
-        root_is_mirrored = any(self._needs_new_root(mount["target"]) for mount in mounts)
+        deepest = [_deepest_existing(os.path.realpath(mount["target"])) for mount in mounts]
+        root_is_mirrored = any(parent == "/" and missing for parent, missing in deepest)
         if root_is_mirrored:
             self._mirror_root()
         for mount, source in zip(mounts, sources, strict=True):
@@ -99,10 +101,6 @@ class _MountTree:
         except OSError as error:
             raise MountFailed(f"mount {mount['target']}: the source {mount['source']}: {error.strerror}") from error
 
-    def _needs_new_root(self, target: str) -> bool:
-        parent, missing = _deepest_existing(os.path.realpath(target))
-        return parent == "/" and bool(missing)
-
     def _mount_one(self, mount: dict[str, Any], source: int | None) -> None:
         target = os.path.realpath(mount["target"])
         if target == "/":
@@ -116,6 +114,7 @@ class _MountTree:
         else:
             syscalls.mount(f"/proc/self/fd/{source}", target, flags=syscalls.MS_BIND | syscalls.MS_REC)
         if mount["read_only"]:
+            # A bind mount ignores MS_RDONLY when it is made; it takes a remount.
             kept = syscalls.mount_flags(target)
             syscalls.mount(None, target, flags=syscalls.MS_REMOUNT | syscalls.MS_BIND | syscalls.MS_RDONLY | kept)
         self._mounted.append(target)
@@ -124,7 +123,11 @@ class _MountTree:
         parent, missing = _deepest_existing(target)
         if not missing:
             return
-        if not self._is_private(parent):
+        # What is made in a mirror, or in a mount of the pod, stays within the pod.
+        is_private = parent in self._made or any(
+            parent == done or parent.startswith(done + "/") for done in self._mounted
+        )
+        if not is_private:
             self._mirror(parent, target)
         for name in missing[:-1] if not is_folder else missing:
             is_ours = parent in self._made
@@ -135,10 +138,6 @@ class _MountTree:
         if not is_folder:
             os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644))
 
-    def _is_private(self, folder: str) -> bool:
-        """Whether what is made in the folder stays within the pod: a mirror, or a mount of the pod."""
-        return folder in self._made or any(folder == done or folder.startswith(done + "/") for done in self._mounted)
-
     def _mirror(self, folder: str, target: str) -> None:
         covered = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
@@ -148,8 +147,13 @@ class _MountTree:
                     f"mount {target}: {folder} holds {len(names)} entries, too many to show beside a mount point that "
                     f"is missing on the machine; create {target} there first"
                 )
-            syscalls.mount("tmpfs", folder, fs_type="tmpfs", flags=syscalls.MS_NOSUID, options=_mode_option(covered))
-            _copy_owner(folder, covered)
+            before = os.stat(covered)
+            mode = f"mode={stat.S_IMODE(before.st_mode):o}"
+            syscalls.mount("tmpfs", folder, fs_type="tmpfs", flags=syscalls.MS_NOSUID, options=mode)
+            # So that a program that runs as the owner of the covered folder may write in the mirror as well. An owner
+            # that the user namespace does not map is refused; the mirror then stays the user's own.
+            with suppress(OSError):
+                os.chown(folder, before.st_uid, before.st_gid)
             for name in names:
                 _bind_entry(f"/proc/self/fd/{covered}/{name}", os.path.join(folder, name))
             self._made.add(folder)
@@ -178,19 +182,6 @@ def _deepest_existing(path: str) -> tuple[str, list[str]]:
         path, name = os.path.split(path)
         missing.insert(0, name)
     return path, missing
-
-
-def _mode_option(folder: int) -> str:
-    return f"mode={stat.S_IMODE(os.stat(folder).st_mode):o}"
-
-
-def _copy_owner(folder: str, covered: int) -> None:
-    """A program that runs as the owner of the covered folder may write in the mirror as well."""
-    before = os.stat(covered)
-    try:
-        os.chown(folder, before.st_uid, before.st_gid)
-    except OSError:
-        return  # an owner that the user namespace does not map: the mirror stays the user's own
 
 
 def _bind_entry(old: str, new: str) -> None:

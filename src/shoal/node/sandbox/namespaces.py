@@ -20,7 +20,7 @@ BRIDGE = "shoal0"
 
 
 class PodNamespaces:
-    """Where a pod's processes run. `network_fds` are the descriptors of the fabric's namespaces: network, then user."""
+    """Where a pod's processes run. `network_fds` are of the network process's namespaces: network, then user."""
 
     def __init__(self, config: dict[str, Any], network_fds: list[int]) -> None:
         self._config = config
@@ -43,6 +43,7 @@ class PodNamespaces:
 
     def _enter_network(self, ip: str) -> None:
         syscalls.setns(self.network_fds[0], syscalls.NEW_NET)
+        # The socket stays in this namespace: it makes, and later removes, the veth pair from the bridge's side.
         self._netlink = rtnetlink.Netlink()
         bridge = self._netlink.index_of(BRIDGE)
         syscalls.unshare(syscalls.NEW_NET)
@@ -62,7 +63,12 @@ class PodNamespaces:
         inside.add_address(eth0, ip, self._config["prefix"])
         inside.add_default_route(self._config["gateway"])
         inside.close()
-        _allow_low_ports()
+        try:  # a server on port 80 is an ordinary thing in a network of one's own
+            fd = os.open("/proc/sys/net/ipv4/ip_unprivileged_port_start", os.O_WRONLY | os.O_CLOEXEC)
+            os.write(fd, b"0")
+            os.close(fd)
+        except OSError:
+            return
 
     def base_mounts(self) -> list[dict[str, Any]] | None:
         """What every process of the pod sees; None where nothing can be mounted."""
@@ -76,20 +82,10 @@ class PodNamespaces:
         return [{**mount, "read_only": False, "size_bytes": None} for mount in mounts]
 
     def remove_veth(self) -> None:
-        """Take the cable away now; the kernel would do it some time after the last process is gone."""
+        """Remove the veth pair now; the kernel would do it some time after the last process is gone."""
         if self._netlink is None:
             return
         try:
             self._netlink.delete_link(self._netlink.index_of(f"pod{os.getpid()}"))
         except OSError:
             return
-
-
-def _allow_low_ports() -> None:
-    """A server on port 80 is an ordinary thing in a network of one's own."""
-    try:
-        fd = os.open("/proc/sys/net/ipv4/ip_unprivileged_port_start", os.O_WRONLY | os.O_CLOEXEC)
-        os.write(fd, b"0")
-        os.close(fd)
-    except OSError:
-        return

@@ -61,7 +61,7 @@ def _compare(operation: int, data: bytes) -> bytes:
 
 
 def _redirect_rule(inside: bytes, mask: bytes, port: int) -> bytes:
-    """TCP, not to an address of the fabric's own, not to a pod: to `port` of the fabric."""
+    """TCP, not to an address of the network process itself, not to a pod: to its `port`."""
     return b"".join(
         (
             _expression("meta", _number(1, _REGISTER), _number(2, _META_PROTOCOL)),
@@ -98,13 +98,12 @@ def redirect_outgoing_tcp(network: str, prefix: int, port: int) -> None:
     hook = _nested(4, _number(1, _PREROUTING), _number(2, _BEFORE_ROUTING))
     chain = _text(1, "shoal") + _text(3, "leaving") + hook + _text(7, "nat")
     rule = _text(1, "shoal") + _text(2, "leaving") + _nested(4, _redirect_rule(inside, mask, port))
-    _commit(
-        [(_NEW_TABLE, _text(1, "shoal"), _CREATE), (_NEW_CHAIN, chain, _CREATE), (_NEW_RULE, rule, _CREATE | _APPEND)]
-    )
-
-
-def _commit(changes: list[tuple[int, bytes, int]]) -> None:
-    """All of the changes or none."""
+    changes = [
+        (_NEW_TABLE, _text(1, "shoal"), _CREATE),
+        (_NEW_CHAIN, chain, _CREATE),
+        (_NEW_RULE, rule, _CREATE | _APPEND),
+    ]
+    # One batch: the kernel makes all of the changes or none.
     batch = [_message(_BATCH_BEGIN, b"", _REQUEST, 0, family=socket.AF_UNSPEC, about=_NFTABLES)]
     for sequence, (kind, body, flags) in enumerate(changes, start=1):
         batch.append(_message(_NFTABLES << 8 | kind, body, _REQUEST | _ACK | flags, sequence))

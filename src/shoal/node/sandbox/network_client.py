@@ -17,7 +17,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from shoal.node.sandbox import messages, network_process, shim
+from shoal.kube.messages import Message
+from shoal.node.sandbox import network_process, shim, wire
 from shoal.node.sandbox.egress_inside import PROXY_PORT
 from shoal.node.sandbox.interface import ShimLost
 from shoal.node.sandbox.rpc import RpcConnection
@@ -33,7 +34,7 @@ ServiceTable = Mapping[tuple[str, int], tuple[tuple[str, int], ...]]
 
 
 class NetworkClient:
-    """One fabric, whichever process it is just now."""
+    """The network process of the cluster; one that died is replaced by another."""
 
     def __init__(self, zygote: Zygote, folder: Path, config: Mapping[str, Any]) -> None:
         self._zygote = zygote
@@ -55,19 +56,19 @@ class NetworkClient:
         return f"http://{self._config['gateway']}:{PROXY_PORT}"
 
     async def find(self) -> None:
-        """The fabric of an earlier life, or a new one."""
+        """Connect to the network process of an earlier agent, or start one."""
         try:
-            await self._connect(messages.connect(str(self._folder), network_process.SOCKET))
+            await self._connect(wire.connect(str(self._folder), network_process.SOCKET))
         except (OSError, SandboxFailed):  # none, or one that was just about to end
             if self._config["isolated"]:
                 self.namespaces = await self._namespaces_from_shim()
             await self._start()
 
     async def _namespaces_from_shim(self) -> list[int]:
-        """Where a fabric died before its pods: the network they are in. None where there are no pods either."""
+        """The network of pods that outlived their network process; empty where there are no pods either."""
         for path in sorted(self._folder.glob(f"*/{shim.SOCKET}")):
             try:
-                sandbox = ShimClient(messages.connect(str(path.parent), shim.SOCKET), path.parent)
+                sandbox = ShimClient(wire.connect(str(path.parent), shim.SOCKET), path.parent)
             except OSError:
                 continue
             try:
@@ -90,30 +91,25 @@ class NetworkClient:
             await asyncio.shield(self._repair)
 
     async def _start(self) -> None:
-        ours = await self._fork_process()
-        await self._connect(ours)
-
-    async def _fork_process(self) -> socket.socket:
-        """Have a fabric forked; our end of the conversation with it."""
         for attempt in (1, 2):
             ours, theirs = socket.socketpair()
             fds = [theirs.detach(), *(os.dup(fd) for fd in self.namespaces)]
             try:
-                await self._zygote.send({"do": "weave", "config": self._config}, fds)
-            except messages.Closed as closed:
+                await self._zygote.send({"do": "fork_network", "config": self._config}, fds)
+            except wire.Closed as closed:
                 ours.close()
                 if attempt == 2:
-                    raise SandboxFailed("the process that forks the pods' network died twice") from closed
+                    raise SandboxFailed(Message("Network.ForkFailed")) from closed
             else:
-                return ours
-        raise AssertionError("unreachable: the second attempt returns or raises")
+                await self._connect(ours)
+                return
 
-    async def _ping(self) -> None:
+    async def _ping_forever(self) -> None:
         """Ping at intervals: a process that hangs closes no socket, so no event reports it, and pods would be without
         Services and the way out."""
         while True:
             await asyncio.sleep(PING_SECONDS)
-            with suppress(messages.Closed):
+            with suppress(wire.Closed):
                 await self._call({"do": "ping"})
 
     async def _call(self, message: dict[str, Any]) -> dict[str, Any]:
@@ -127,20 +123,20 @@ class NetworkClient:
             _log.warning("the pods' network did not answer for %.0f s and is replaced", ANSWER_SECONDS)
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-            raise messages.Closed("the network process did not answer") from None
+            raise wire.Closed("the network process did not answer") from None
         return answer
 
     async def _connect(self, sock: socket.socket) -> None:
         self._hello = asyncio.get_running_loop().create_future()
-        self._rpc = RpcConnection(messages.Channel(sock), on_message=self._on_message, on_closed=self._on_closed)
+        self._rpc = RpcConnection(wire.Channel(sock), on_message=self._on_message, on_closed=self._on_closed)
         await self._hello
         if self._pinging is None:
-            self._pinging = asyncio.get_running_loop().create_task(self._ping())
+            self._pinging = asyncio.get_running_loop().create_task(self._ping_forever())
 
     def _on_message(self, message: dict[str, Any], fds: list[int]) -> None:
         assert self._hello is not None
         if message.get("event") == "hello":
-            messages.close_all(self.namespaces)
+            wire.close_all(self.namespaces)
             self.namespaces = fds
             self.pid = message["pid"]
             self.is_isolated = message["isolated"]
@@ -148,24 +144,28 @@ class NetworkClient:
             if not self._hello.done():
                 self._hello.set_result(None)
         elif message.get("event") == "failed" and not self._hello.done():
-            self._hello.set_exception(SandboxFailed(f"the pods' network could not be made: {message['message']}"))
+            self._hello.set_exception(SandboxFailed(Message("Network.NotMade", {"error": message["message"]})))
 
     def _on_closed(self) -> None:
         assert self._hello is not None
         if not self._hello.done():
-            self._hello.set_exception(SandboxFailed("the process that holds the pods' network died at its start"))
+            self._hello.set_exception(SandboxFailed(Message("Network.Died")))
         elif not self._hello.cancelled() and self._hello.exception() is None:
             self._start_repair()
 
     def _start_repair(self) -> None:
-        self._repair = asyncio.get_running_loop().create_task(self._restart())
-        self._repair.add_done_callback(_log_failure)
+        async def restart() -> None:
+            await self._start()
+            self._repair = None
+            self.set_pods(self._pods)
+            await self.serve(self._services)
 
-    async def _restart(self) -> None:
-        await self._start()
-        self._repair = None
-        self.set_pods(self._pods)
-        await self.serve(self._services)
+        def log_failure(repair: asyncio.Task[None]) -> None:
+            if not repair.cancelled() and (failure := repair.exception()) is not None:
+                _log.warning("the pods' network was not replaced: %s", failure)
+
+        self._repair = asyncio.get_running_loop().create_task(restart())
+        self._repair.add_done_callback(log_failure)
 
     def set_pods(self, pods: Mapping[str, str]) -> None:
         """Which pods there are, by address, and where their hosts files lie."""
@@ -182,7 +182,7 @@ class NetworkClient:
 
     def _send(self, message: dict[str, Any]) -> None:
         if self._rpc is not None and self._rpc.is_open:
-            with suppress(messages.Closed):  # its successor will get it
+            with suppress(wire.Closed):  # its successor will get it
                 self._rpc.send(message)
 
     async def serve(self, services: ServiceTable) -> list[str]:
@@ -191,7 +191,7 @@ class NetworkClient:
         table = [[host, port, [list(end) for end in ends]] for (host, port), ends in services.items()]
         try:
             answer = await self._call({"do": "serve", "table": table})
-        except messages.Closed:
+        except wire.Closed:
             return []  # its successor is being started and will get it
         refused: list[str] = answer["refused"]
         return refused
@@ -204,18 +204,13 @@ class NetworkClient:
         await wait_gone([self.pid])
 
     async def disconnect(self, *, wait: bool) -> None:
-        """`wait`: no pod is left, so the fabric ends too; until it has."""
+        """`wait`: no pod is left, so the network process ends too; return once it has."""
         for task in (self._repair, self._pinging):
             if task is not None:
                 task.cancel()
         if self._rpc is not None:
             self._rpc.close()
-        messages.close_all(self.namespaces)
+        wire.close_all(self.namespaces)
         self.namespaces = []
         if wait and self.pid:
             await wait_gone([self.pid])
-
-
-def _log_failure(repair: asyncio.Task[None]) -> None:
-    if not repair.cancelled() and (failure := repair.exception()) is not None:
-        _log.warning("the pods' network was not replaced: %s", failure)

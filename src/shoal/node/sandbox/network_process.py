@@ -16,13 +16,13 @@ import socket
 from contextlib import suppress
 
 from shoal.node.sandbox import (
-    dns_forwarder,
     egress_outside,
+    external_dns,
     feature_probe,
-    messages,
     netfilter,
     rtnetlink,
     syscalls,
+    wire,
 )
 from shoal.node.sandbox.connection_limits import (
     CONNECTIONS_PER_POD,
@@ -46,10 +46,18 @@ LOG = "fabric.log"
 
 
 def main(config: dict[str, Any], fds: list[int]) -> None:
-    """Become the fabric. `fds`: the conversation with the agent, then the namespaces of a fabric that died."""
-    agent = messages.Channel(socket.socket(fileno=fds[0]))
+    """Become the network process. `fds`: the channel to the agent, then the namespaces of the process before it."""
+    agent = wire.Channel(socket.socket(fileno=fds[0]))
     try:
-        _daemonize(config["folder"])
+        os.setsid()
+        syscalls.set_title("shoal-network")
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN)
+        devnull = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
+        log_flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+        error_log = os.open(f"{config['folder']}/fabric.err", log_flags, 0o600)
+        for target, fd in ((0, devnull), (1, devnull), (2, error_log)):
+            os.dup2(fd, target)
         raise_descriptor_limit()
         outside = (
             egress_outside.start(os.getpid(), folder=config["folder"], closing=fds) if config["isolated"] else None
@@ -57,21 +65,10 @@ def main(config: dict[str, Any], fds: list[int]) -> None:
         namespaces = _enter_namespaces(config, fds[1:])
         bridge = _create_bridge(config) if config["isolated"] else None
     except OSError as error:
-        with suppress(messages.Closed):  # the agent no longer waits
+        with suppress(wire.Closed):  # the agent no longer waits
             agent.send({"event": "failed", "message": f"{error.filename}: {error.strerror}"})
         return
     asyncio.run(PodNetwork(config, bridge, namespaces).run(agent, outside))
-
-
-def _daemonize(folder: str) -> None:
-    os.setsid()
-    syscalls.set_title("shoal-fabric")
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)
-    devnull = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
-    error_log = os.open(f"{folder}/fabric.err", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-    for target, fd in ((0, devnull), (1, devnull), (2, error_log)):
-        os.dup2(fd, target)
 
 
 def _enter_namespaces(config: dict[str, Any], existing: list[int]) -> list[int]:
@@ -107,7 +104,7 @@ def _create_bridge(config: dict[str, Any]) -> int:
 
 
 class PodNetwork:
-    """Conversations with agents, and what they set: the table of services, the pods and their hosts files."""
+    """The connected agents, and what they set: the table of services, the pods and their hosts files."""
 
     def __init__(self, config: dict[str, Any], bridge: int | None, namespaces: list[int]) -> None:
         self._config = config
@@ -119,7 +116,7 @@ class PodNetwork:
         self._done = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def run(self, agent: messages.Channel, outside: socket.socket | None) -> None:
+    async def run(self, agent: wire.Channel, outside: socket.socket | None) -> None:
         faults = FaultLog(f"{self._config['folder']}/{LOG}")
         faults.attach(asyncio.get_running_loop())
         # On the machine's own network all pods connect from one address.
@@ -127,25 +124,23 @@ class PodNetwork:
         self._limits = ConnectionLimits(faults, total=max_connections(), per_source=per_pod)
         self._egress = EgressProxy(self._config, outside, self._pods, services=lambda: self._services, faults=faults)
         self._services = ServiceProxy(self._bridge, self._egress.dial, self._limits)
-        server = messages.listen(self._config["folder"], SOCKET)
-        asyncio.get_running_loop().add_reader(server.fileno(), self._accept, server)
+        server = wire.listen(self._config["folder"], SOCKET)
+        asyncio.get_running_loop().add_reader(
+            server.fileno(), lambda: self._add_agent(wire.Channel(server.accept()[0]))
+        )
         if self._config["isolated"]:
             await self._start_egress()
         self._add_agent(agent)
-        self._exit_with_folder()
+        deletions = syscalls.watch_deletions(self._config["folder"])
+
+        def on_deletion() -> None:
+            if SOCKET in syscalls.read_deletions(deletions):
+                self._done.set()  # a network process that cannot be found any more is of no use
+
+        asyncio.get_running_loop().add_reader(deletions, on_deletion)
         await self._done.wait()
         with suppress(FileNotFoundError):
             os.unlink(f"{self._config['folder']}/{SOCKET}")
-
-    def _exit_with_folder(self) -> None:
-        """A fabric that cannot be found any more is of no use."""
-        deletions = syscalls.watch_deletions(self._config["folder"])
-
-        def on_event() -> None:
-            if SOCKET in syscalls.read_deletions(deletions):
-                self._done.set()
-
-        asyncio.get_running_loop().add_reader(deletions, on_event)
 
     async def _start_egress(self) -> None:
         gateway = self._config["gateway"]
@@ -154,19 +149,15 @@ class PodNetwork:
         await asyncio.start_server(
             limited(self._egress.forward_redirected), gateway, REDIRECT_PORT, limit=CHUNK, backlog=512
         )
-        await asyncio.start_server(limited(self._egress.forward_dns_tcp), gateway, dns_forwarder.PORT)
-        names = dns_forwarder.DnsForwarder(self._egress.query_dns, self._limits)
-        await asyncio.get_running_loop().create_datagram_endpoint(lambda: names, (gateway, dns_forwarder.PORT))
+        await asyncio.start_server(limited(self._egress.forward_dns_tcp), gateway, external_dns.PORT)
+        names = external_dns.DnsForwarder(self._egress.query_dns, self._limits)
+        await asyncio.get_running_loop().create_datagram_endpoint(lambda: names, (gateway, external_dns.PORT))
         try:
             netfilter.redirect_outgoing_tcp(gateway, self._config["prefix"], REDIRECT_PORT)
         except OSError:
             self._is_open = False  # this kernel cannot; the proxy is there
 
-    def _accept(self, server: socket.socket) -> None:
-        sock, _ = server.accept()
-        self._add_agent(messages.Channel(sock))
-
-    def _add_agent(self, channel: messages.Channel) -> None:
+    def _add_agent(self, channel: wire.Channel) -> None:
         def on_event(message: dict[str, Any], _: list[int]) -> None:
             task = asyncio.create_task(self._handle(rpc, message))
             self._tasks.add(task)
@@ -178,7 +169,7 @@ class PodNetwork:
 
         rpc = RpcConnection(channel, on_message=on_event, on_closed=disconnect)
         self._agents.add(rpc)
-        with suppress(messages.Closed):  # its end is reported soon
+        with suppress(wire.Closed):  # its end is reported soon
             rpc.send(
                 {
                     "event": "hello",
@@ -195,7 +186,7 @@ class PodNetwork:
             table = {(host, port): [tuple(end) for end in ends] for host, port, ends in message["table"]}
             refused = await self._services.replace(table)
         elif message["do"] == "ping":
-            with suppress(messages.Closed):  # without egress this process ends, and the agent starts another
+            with suppress(wire.Closed):  # without egress this process ends, and the agent starts another
                 await self._egress.ping()
         elif message["do"] == "pods":
             self._pods.clear()
@@ -205,7 +196,7 @@ class PodNetwork:
         elif message["do"] == "pod":
             self._pods.pop(message["pod"], None)
         if "n" in message:
-            with suppress(messages.Closed):  # a disconnected agent needs no response
+            with suppress(wire.Closed):  # a disconnected agent needs no response
                 agent.send({"n": message["n"], "refused": refused})
         self._exit_if_unused()
 

@@ -53,10 +53,19 @@ class Process:
     def start(self, namespaces: PodNamespaces, *, scratch: str, group: cgroups.Cgroup | None) -> None:
         try:
             self._journal.append("intent", process=self.id, at=time.time())
-            self._prepare(group)
+            self._log = cri_log.LogFile(
+                self.process["log_file"],
+                max_bytes=self.process["log_max_bytes"],
+                max_files=self.process["log_max_files"],
+            )
+            self._host_oom_kills = cgroups.host_oom_kills()
+            if group:
+                self.group = group
+                group.make()
         except OSError as error:
             self._fail_start(child_exec.NOT_PREPARED, f"{error.filename}: {error.strerror}")
             return
+        # Exec closes the child's end of the report pipe: its end without data means that the program runs.
         out, err, report = (os.pipe2(os.O_CLOEXEC) for _ in range(3))
         devnull = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
         self.pid = os.fork()
@@ -76,15 +85,6 @@ class Process:
         self._watch_output(err[0], cri_log.Stream("stderr", self._log))
         self._report = report[0]
         self._loop.watch(self._report, lambda _: self._read_report())
-
-    def _prepare(self, group: cgroups.Cgroup | None) -> None:
-        self._log = cri_log.LogFile(
-            self.process["log_file"], max_bytes=self.process["log_max_bytes"], max_files=self.process["log_max_files"]
-        )
-        self._host_oom_kills = cgroups.host_oom_kills()
-        if group:
-            self.group = group
-            group.make()
 
     def _read_report(self) -> None:
         """The report pipe has closed: by exec, or by a child that reports why there was none."""
@@ -148,15 +148,13 @@ class Process:
 
     def kill_all(self, orphans: list[int]) -> bool:
         """SIGKILL for the process, its descendants, commands beside it, and `orphans`. True when none was left."""
-        left = [pid for pid in self._members(orphans) if (seen := proctree.stat(pid)) is not None and seen.is_alive]
+        main = [self.pid] if self.pid and self.status is None else []
+        grouped = self.group.members() if self.group is not None else []
+        members = proctree.descendants([*main, *self.executions, *orphans, *grouped])
+        left = [pid for pid in members if (seen := proctree.stat(pid)) is not None and seen.is_alive]
         for pid in left:
             proctree.kill(pid)
         return not left
-
-    def _members(self, orphans: list[int]) -> list[int]:
-        main = [self.pid] if self.pid and self.status is None else []
-        grouped = self.group.members() if self.group is not None else []
-        return proctree.descendants([*main, *self.executions, *orphans, *grouped])
 
     def owns(self, seen: proctree.Stat, pid: int) -> bool:
         """Whether an orphan that was reparented to the shim was left by this process."""
@@ -167,7 +165,13 @@ class Process:
         if self.exited is not None or self.status is None:
             return
         code = os.waitstatus_to_exitcode(self.status)
-        kills = self._oom_kills(code)
+        if self.group is not None and self.group.limits_memory:
+            kills = self.group.oom_kills() if code != 0 else 0
+        elif code == -signal.SIGKILL and not self.killed_by_shim:
+            # Without a group of its own, a kill that the shim did not send is the kernel's if it counts more of them.
+            kills = cgroups.host_oom_kills() - self._host_oom_kills
+        else:
+            kills = 0
         self._end(
             code=code if code >= 0 else None,
             signal_number=-code if code < 0 else None,
@@ -175,13 +179,6 @@ class Process:
             at=self._ended_at,
             oom_killed=kills > 0,
         )
-
-    def _oom_kills(self, code: int) -> int:
-        if self.group is not None and self.group.limits_memory:
-            return self.group.oom_kills() if code != 0 else 0
-        if code != -signal.SIGKILL or self.killed_by_shim:
-            return 0
-        return cgroups.host_oom_kills() - self._host_oom_kills
 
     def _end(
         self, *, code: int | None, signal_number: int | None, message: str, at: float, oom_killed: bool = False

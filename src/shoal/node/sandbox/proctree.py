@@ -42,6 +42,7 @@ def stat(pid: int) -> Stat | None:
             data = file.read()
     except (FileNotFoundError, ProcessLookupError):
         return None
+    # The second field is the program's name in brackets, which may hold blanks and brackets itself.
     return Stat(data[data.rindex(b")") + 2 :].split())
 
 
@@ -122,6 +123,7 @@ def kill_leftovers(sandbox: str, sessions: dict[int, int]) -> list[int]:
         if seen is None or not seen.is_alive:
             continue
         started = sessions.get(seen.session)
+        # A session may outlive its leader, whose pid then has no start time (0); another one means a reused pid.
         in_session = started is not None and seen.start >= started and start_time(seen.session) in (0, started)
         if in_session or mark(pid).partition("/")[0] == sandbox:
             kill(pid)

@@ -36,5 +36,6 @@ async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
 
 def abort(connection: Connection) -> None:
     """Close with a reset, so that the other side does not take what it has for all there is."""
+    # A linger time of 0 makes the kernel send RST instead of FIN.
     connection[1].get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     connection[1].transport.abort()

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from shoal.node.sandbox import messages
+from shoal.node.sandbox import wire
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class RpcConnection:
 
     def __init__(
         self,
-        channel: messages.Channel,
+        channel: wire.Channel,
         *,
         on_message: Callable[[Message, list[int]], None],
         on_closed: Callable[[], None],
@@ -46,8 +46,8 @@ class RpcConnection:
     def send(self, message: Message, fds: Sequence[int] = ()) -> None:
         """The descriptors are the other side's from here on, also where it does not get them."""
         if not self.is_open:
-            messages.close_all(fds)
-            raise messages.Closed("the conversation is over")
+            wire.close_all(fds)
+            raise wire.Closed("the conversation is over")
         # A failure does not end the conversation: what the other side sent before it left is still to be read,
         # and the end follows it.
         self._channel.send(message, fds)
@@ -65,38 +65,35 @@ class RpcConnection:
             return await answer
         except asyncio.CancelledError:
             if answer.done() and not answer.cancelled() and answer.exception() is None:
-                messages.close_all(answer.result()[1])  # it arrived, but the caller was gone before reading it
+                wire.close_all(answer.result()[1])  # it arrived, but the caller was gone before reading it
             raise
         finally:
             self._pending.pop(number, None)
 
     def _flush(self) -> None:
-        with suppress(messages.Closed):
+        with suppress(wire.Closed):
             self._channel.flush()
         if not self._channel.waiting_to_send:
             self._loop.remove_writer(self._number)
 
     def _on_readable(self) -> None:
         try:
-            self._dispatch()
-        except messages.Closed:
+            for message, fds in self._channel.receive():
+                if "n" not in message or "do" in message:
+                    self._on_message(message, fds)
+                    continue
+                answer = self._pending.get(message["n"])
+                if answer is not None and not answer.done():
+                    answer.set_result((message, fds))
+                else:
+                    wire.close_all(fds)
+        except wire.Closed:
             self._disconnect()
         except Exception:
             # The caller would wait for ever for what cannot be decoded: end the conversation, as if the other side
             # had disconnected. Its users handle that case.
             self._disconnect()
             raise
-
-    def _dispatch(self) -> None:
-        for message, fds in self._channel.receive():
-            if "n" not in message or "do" in message:
-                self._on_message(message, fds)
-                continue
-            answer = self._pending.get(message["n"])
-            if answer is not None and not answer.done():
-                answer.set_result((message, fds))
-            else:
-                messages.close_all(fds)
 
     def _disconnect(self) -> None:
         if not self.is_open:
@@ -114,15 +111,7 @@ class RpcConnection:
         self._loop.remove_writer(self._number)
         self._channel.close()
         # The listener references this conversation too: without a cycle both are freed as soon as they are unused.
-        self._on_message, self._on_closed = _close_fds, _no_op
+        self._on_message, self._on_closed = (lambda _, fds: wire.close_all(fds)), lambda: None
         for answer in self._pending.values():
             if not answer.done():
-                answer.set_exception(messages.Closed("the conversation is over"))
-
-
-def _close_fds(_: Message, fds: list[int]) -> None:
-    messages.close_all(fds)
-
-
-def _no_op() -> None:
-    """There is no listener any more."""
+                answer.set_exception(wire.Closed("the conversation is over"))

@@ -56,7 +56,7 @@ def hardware_address(ip: str) -> bytes:
 
 
 class Netlink:
-    """A conversation with the network namespace that was current when this was made."""
+    """A netlink socket of the network namespace that was current when this was made."""
 
     def __init__(self) -> None:
         self._sock = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, socket.NETLINK_ROUTE)
@@ -73,8 +73,8 @@ class Netlink:
         return self.index_of(name)
 
     def add_veth(self, name: str, *, master: int, peer: str, peer_namespace: int, hardware: bytes) -> None:
-        """A cable: this end on the bridge `master` and up, the other named `peer` in another namespace. The other
-        end must be set up from its own side: the kernel refuses an end that is up before the cable is whole."""
+        """A veth pair: this end on the bridge `master` and up, the other named `peer` in another namespace. The other
+        end must be set up from its own side: the kernel refuses an end that is up before the pair is complete."""
         other = (
             _link()
             + _text(_IFLA_IFNAME, peer)

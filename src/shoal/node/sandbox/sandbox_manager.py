@@ -26,10 +26,12 @@ from pathlib import Path
 from typing import Any
 from urllib.request import getproxies_environment
 
-from shoal.node.sandbox import messages, shim, shim_journal
-from shoal.node.sandbox.dns_forwarder import resolv_conf
+from shoal.kube.messages import Message
+from shoal.node.messages import MessageError
+from shoal.node.sandbox import shim, shim_journal, wire
 from shoal.node.sandbox.egress_outside import host_resolv_conf
-from shoal.node.sandbox.interface import Exited, LostSandbox, Network, ProcessState, SandboxSpec, ShimLost
+from shoal.node.sandbox.external_dns import resolv_conf
+from shoal.node.sandbox.interface import Exited, LostSandbox, Network, SandboxSpec, ShimLost
 from shoal.node.sandbox.network_client import NetworkClient
 from shoal.node.sandbox.shim_client import (
     SandboxFailed,
@@ -49,15 +51,15 @@ PREFIX = 16
 _log = logging.getLogger(__name__)
 
 
-class NetworkUnavailable(Exception):
-    """The requested network cannot be had here; the message has the reason and the way out."""
+class NetworkUnavailable(MessageError):
+    """The requested network cannot be had here: `reason` is why, and `advice` what to do about it."""
 
-    def __init__(self, reason: str, way_out: str) -> None:
-        super().__init__(f"{reason}. {way_out}")
+    def __init__(self, reason: Message, advice: Message) -> None:
+        super().__init__(Message("Network.Unavailable", {"reason": reason, "advice": advice}))
         self.reason = reason
 
 
-class FolderInUse(Exception):
+class FolderInUse(MessageError):
     """Another agent keeps its sandboxes in this folder."""
 
 
@@ -93,11 +95,18 @@ class SandboxManager:
         try:
             await zygote.start()
             manager = cls(
-                folder, zygote, network=_choose_network(network, zygote.allowed), lock=lock, pids_limit=pids_limit
+                folder, zygote, network=choose_network(network, zygote.allowed), lock=lock, pids_limit=pids_limit
             )
             await manager.network_client.find()
-            manager._adopt_network_kind(wanted=network)
-            manager._write_resolv_conf()
+            # Pods of an earlier agent live in a network of one kind; new ones join them there.
+            found = Network.ISOLATED if manager.network_client.is_isolated else Network.LOOPBACK
+            if network is not None and network is not found:
+                other_kind = Message("Network.OtherKind", {"network": str(found)})
+                raise NetworkUnavailable(other_kind, Message("Advice.StopPods"))
+            manager._network = found
+            path = folder / "resolv.conf"
+            path.write_text(resolv_conf(host_resolv_conf(), GATEWAY))
+            path.chmod(0o644)
         except BaseException:
             if manager is not None:
                 await manager.network_client.disconnect(wait=False)
@@ -115,15 +124,6 @@ class SandboxManager:
             "prefix": PREFIX,
         }
 
-    def _adopt_network_kind(self, *, wanted: Network | None) -> None:
-        """Pods from an earlier life live in a network of one kind; new ones join them there."""
-        found = Network.ISOLATED if self.network_client.is_isolated else Network.LOOPBACK
-        if wanted is not None and wanted is not found:
-            raise NetworkUnavailable(
-                f"pods of this cluster still run on the {found} network", "Stop them, or leave the choice as it was."
-            )
-        self._network = found
-
     @property
     def network(self) -> Network:
         return self._network
@@ -132,11 +132,6 @@ class SandboxManager:
     def allowed(self) -> Mapping[str, Any]:
         """What the trial at the start found this machine to allow."""
         return self.zygote.allowed
-
-    def _write_resolv_conf(self) -> None:
-        path = self._folder / "resolv.conf"
-        path.write_text(resolv_conf(host_resolv_conf(), GATEWAY))
-        path.chmod(0o644)
 
     def environment(self) -> Mapping[str, str]:
         """Nothing where pods reach the outside by themselves.
@@ -156,7 +151,7 @@ class SandboxManager:
         known = self._sandboxes.get(spec.id)
         if known is not None and not known.is_lost:
             return known
-        await self.remove(spec.id)
+        await self.remove(spec.id)  # a shim that died may have left its folder and processes
         folder = self._folder / spec.id
         folder.mkdir(mode=0o700)
         await self.network_client.ready()
@@ -180,12 +175,12 @@ class SandboxManager:
             fds = [theirs.detach(), *(os.dup(fd) for fd in self.network_client.namespaces)]
             sandbox = self._shim_client(ours, folder)
             try:
-                await self.zygote.send({"do": "keep", "config": config}, fds)
+                await self.zygote.send({"do": "fork_shim", "config": config}, fds)
                 await sandbox.handshake()
-            except (ShimLost, messages.Closed) as lost:
+            except (ShimLost, wire.Closed) as lost:
                 if attempt == 2:  # a zygote killed just now took the message with it; twice is no accident
                     shutil.rmtree(folder, ignore_errors=True)
-                    raise SandboxFailed("the process that is to keep the pod died twice at its start") from lost
+                    raise SandboxFailed(Message("Sandbox.ShimDied")) from lost
             except SandboxFailed:
                 sandbox.disconnect()
                 shutil.rmtree(folder, ignore_errors=True)
@@ -204,9 +199,6 @@ class SandboxManager:
                 del self._sandboxes[name]
                 self.network_client.remove_pod(_network_entry(sandbox.spec)[0])
 
-    def _publish_pods(self) -> None:
-        self.network_client.set_pods(dict(_network_entry(sandbox.spec) for sandbox in self._sandboxes.values()))
-
     async def adopt(self) -> tuple[list[ShimClient], list[LostSandbox]]:
         kept: list[ShimClient] = []
         lost: list[LostSandbox] = []
@@ -222,12 +214,12 @@ class SandboxManager:
                 lost.append(await self._clean_up(record))
             else:
                 shutil.rmtree(folder, ignore_errors=True)
-        self._publish_pods()
+        self.network_client.set_pods(dict(_network_entry(sandbox.spec) for sandbox in self._sandboxes.values()))
         return kept, lost
 
     async def _find_shim(self, folder: Path) -> ShimClient | None:
         try:
-            sandbox = self._shim_client(messages.connect(str(folder), shim.SOCKET), folder)
+            sandbox = self._shim_client(wire.connect(str(folder), shim.SOCKET), folder)
         except OSError:
             return None
         try:
@@ -240,7 +232,12 @@ class SandboxManager:
         await wait_gone(kill_leftovers(record))
         spec = spec_from_json(record.spec)
         remove_cgroups(self.zygote.allowed["cgroup"], self.cluster, spec.id)
-        states = {name: _as_lost(name, state_of(name, data)) for name, data in record.processes.items()}
+        states = {name: state_of(name, data) for name, data in record.processes.items()}
+        for name, state in states.items():
+            if state.exited is not None:
+                continue
+            message = Message("Lost.BeforeStart") if state.started is None else Message("Lost.Killed")
+            states[name] = replace(state, exited=Exited(name, time.time(), None, None, message=message))
         return LostSandbox(spec, states)
 
     async def remove(self, sandbox: str) -> None:
@@ -285,29 +282,17 @@ def _lock_folder(folder: Path) -> tuple[Path, int]:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
         os.close(lock)
-        raise FolderInUse(f"{folder} is in use by another agent. Stop it, or choose another data folder.") from error
+        raise FolderInUse(Message("Sandbox.FolderInUse", {"folder": str(folder)})) from error
     return folder, lock
 
 
-def _choose_network(wanted: Network | None, allowed: Mapping[str, Any]) -> Network:
+def choose_network(wanted: Network | None, allowed: Mapping[str, Any]) -> Network:
     if wanted is Network.ISOLATED and not allowed["network"]:
-        raise NetworkUnavailable(
-            f"pods cannot have networks of their own here: {allowed['network_detail']}",
-            "Choose the loopback network; `shoal doctor` shows what that costs.",
-        )
+        not_allowed = Message("Network.NotAllowed", {"error": allowed["network_detail"]})
+        raise NetworkUnavailable(not_allowed, Message("Advice.Loopback"))
     if wanted is not None:
         return wanted
     return Network.ISOLATED if allowed["network"] else Network.LOOPBACK
-
-
-def _as_lost(name: str, state: ProcessState) -> ProcessState:
-    if state.exited is not None:
-        return state
-    if state.started is None:
-        message = "the keeper of the pod died while the process was being started; whether it ran is not known"
-    else:
-        message = "the keeper of the pod died and the process was killed with it; how far it came is not known"
-    return replace(state, exited=Exited(name, time.time(), None, None, message=message))
 
 
 __all__ = ["FolderInUse", "NetworkUnavailable", "SandboxFailed", "SandboxManager"]

@@ -55,16 +55,14 @@ class ServiceProxy:
                     self._servers[address] = await self._listen(address)
                 except OSError as error:
                     refused.append(f"{address[0]}:{address[1]} cannot be served: {os.strerror(error.errno or 0)}")
-            return sorted([*refused, *self._find_loops()])
-
-    def _find_loops(self) -> list[str]:
-        """A message for each backend that is a virtual address itself: connections to it would never end."""
-        return [
-            f"{host}:{port} leads to the virtual address {end}:{end_port}; that backend is passed over"
-            for (host, port), ends in self._table.items()
-            for end, end_port in ends
-            if self.has(end)
-        ]
+            # Connections to a backend that is a virtual address itself would never end.
+            loops = [
+                f"{host}:{port} leads to the virtual address {end}:{end_port}; that backend is passed over"
+                for (host, port), ends in table.items()
+                for end, end_port in ends
+                if self.has(end)
+            ]
+            return sorted([*refused, *loops])
 
     def _set_addresses(self, wanted: set[str]) -> None:
         """Have these addresses on the bridge, and those that open connections still use."""
@@ -80,21 +78,17 @@ class ServiceProxy:
         async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             self._open[address[0]] += 1
             try:
-                await self._forward(address, (reader, writer))
+                server = await self.connect(address)
+            except OSError:
+                abort((reader, writer))  # a reset: the nearest thing to the refusal of a real address
+            else:
+                await relay((reader, writer), server)
             finally:
                 self._open[address[0]] -= 1
                 if address not in self._table:
                     self._set_addresses({host for host, _ in self._table})
 
         return await asyncio.start_server(self._limits.limited(serve), *address, limit=CHUNK, backlog=1024)
-
-    async def _forward(self, address: Address, client: Connection) -> None:
-        try:
-            server = await self.connect(address)
-        except OSError:
-            abort(client)  # a reset: the nearest thing to the refusal a client would get from a real address
-        else:
-            await relay(client, server)
 
     async def connect(self, address: Address) -> Connection:
         """A connection to the next backend that accepts one; OSError where none does."""

@@ -1,6 +1,6 @@
 """A shim: the process that holds one pod. It outlives agent and zygote, and nothing of the pod outlives it.
 
-It is a loop over descriptors: the socket where agents find it, the conversations with them, the pipes of its processes,
+It is a loop over descriptors: the socket where agents find it, the connections of agents, the pipes of its processes,
 and the notifications that children have ended. It decides nothing: the agent requests what to start and when to stop.
 It is the subreaper of all it starts, so no descendant can slip away to init, and its direct children die with it. All
 code it needs is imported before it begins, so that an upgrade of the package below a running pod does it no harm.
@@ -18,10 +18,10 @@ from shoal.node.sandbox import (
     cgroups,
     child_exec,
     exec_sessions,
-    messages,
     proctree,
     shim_journal,
     syscalls,
+    wire,
 )
 from shoal.node.sandbox.event_loop import WRITABLE, EventLoop
 from shoal.node.sandbox.namespaces import PodNamespaces
@@ -37,12 +37,12 @@ SCRATCH = "root"
 
 def main(config: dict[str, Any], fds: list[int]) -> None:
     """Become the shim of a sandbox. `fds`: the channel to the agent, then the network process's namespaces."""
-    agent = messages.Channel(socket.socket(fileno=fds[0]))
+    agent = wire.Channel(socket.socket(fileno=fds[0]))
     try:
         _daemonize(config["folder"])
         namespaces = PodNamespaces(config, fds[1:])
         namespaces.enter()
-        keeper = Shim(config, namespaces)
+        shim = Shim(config, namespaces)
     except OSError as error:
         agent.send({"event": "failed", "message": _describe_error(error)})
         return
@@ -50,17 +50,17 @@ def main(config: dict[str, Any], fds: list[int]) -> None:
     # this one was visible. From here on it is visible; if there is no agent any more, it was never wanted.
     try:
         agent.receive()
-    except messages.Closed:
-        keeper.abandon()
+    except wire.Closed:
+        shim.abandon()
         return
-    keeper.add_channel(agent)
+    shim.add_channel(agent)
     gc.enable()
-    keeper.run()
+    shim.run()
 
 
 def _daemonize(folder: str) -> None:
     os.setsid()
-    syscalls.set_title("shoal-keeper")
+    syscalls.set_title("shoal-shim")
     syscalls.set_child_subreaper()
     child_exec.note_shim()
     devnull = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
@@ -69,6 +69,7 @@ def _daemonize(folder: str) -> None:
         os.dup2(fd, target)
     os.close(devnull)
     os.close(error_log)
+    # Ctrl-C and a closing terminal reach every process of a session; pods end when the agent says so.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
 
@@ -82,17 +83,23 @@ class Shim:
         self._namespaces = namespaces
         self._loop = EventLoop()
         self._processes: dict[str, Process] = {}
-        self._start_waiters: dict[str, list[tuple[messages.Channel, int]]] = {}  # process -> who requested its start
-        self._channels: list[messages.Channel] = []
+        self._start_waiters: dict[str, list[tuple[wire.Channel, int]]] = {}  # process -> who requested its start
+        self._channels: list[wire.Channel] = []
         self._executions = exec_sessions.ExecSessions()
         self._is_closing = False
-        self._close_waiters: list[tuple[messages.Channel, int]] = []
+        self._close_waiters: list[tuple[wire.Channel, int]] = []
         self._journal = self._open_journal()
         self._loop.on_child(self._on_children_exited)
-        self._server = messages.listen(self._folder, SOCKET)
-        self._loop.watch(self._server.fileno(), lambda _: self._accept())
+        self._server = wire.listen(self._folder, SOCKET)
+        self._loop.watch(self._server.fileno(), lambda _: self.add_channel(wire.Channel(self._server.accept()[0])))
         self._deletions = syscalls.watch_deletions(self._folder)
-        self._loop.watch(self._deletions, lambda _: self._on_deletion())
+
+        def on_deletion(_: int) -> None:
+            # A data folder that is deleted takes its pods along: no agent could ever find them again.
+            if shim_journal.NAME in syscalls.read_deletions(self._deletions):
+                self._begin_closing()
+
+        self._loop.watch(self._deletions, on_deletion)
 
     def _open_journal(self) -> shim_journal.ShimJournal:
         name = os.open(f"{self._folder}/hostname", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
@@ -114,13 +121,9 @@ class Shim:
         for name in (SOCKET, shim_journal.NAME):
             os.unlink(f"{self._folder}/{name}")
 
-    # -- conversations
+    # -- agents
 
-    def _accept(self) -> None:
-        sock, _ = self._server.accept()
-        self.add_channel(messages.Channel(sock))
-
-    def add_channel(self, channel: messages.Channel) -> None:
+    def add_channel(self, channel: wire.Channel) -> None:
         self._channels.append(channel)
         self._loop.watch(channel.fileno(), lambda events: self._on_channel_event(channel, events))
         processes = {proc.id: _state(proc) for proc in self._processes.values()}
@@ -133,7 +136,7 @@ class Shim:
         }
         self._send(channel, hello)
 
-    def _on_channel_event(self, channel: messages.Channel, events: int) -> None:
+    def _on_channel_event(self, channel: wire.Channel, events: int) -> None:
         try:
             if events & WRITABLE:
                 channel.flush()
@@ -141,28 +144,28 @@ class Shim:
                     self._loop.watch(channel.fileno(), lambda events: self._on_channel_event(channel, events))
             for message, _ in channel.receive():
                 self._handle(channel, message)
-        except messages.Closed:
+        except wire.Closed:
             self._drop_channel(channel)
 
-    def _send(self, channel: messages.Channel, message: dict[str, Any], fds: tuple[int, ...] = ()) -> None:
+    def _send(self, channel: wire.Channel, message: dict[str, Any], fds: tuple[int, ...] = ()) -> None:
         if channel not in self._channels:
             return
         number = channel.fileno()
         try:
             channel.send(message, fds)
-        except messages.Closed:
+        except wire.Closed:
             self._drop_channel(channel, number)
             return
         if channel.waiting_to_send:
             self._loop.watch(number, lambda events: self._on_channel_event(channel, events), also_writable=True)
 
-    def _drop_channel(self, channel: messages.Channel, number: int | None = None) -> None:
+    def _drop_channel(self, channel: wire.Channel, number: int | None = None) -> None:
         if channel in self._channels:
             self._channels.remove(channel)
             self._loop.unwatch(channel.fileno() if number is None else number)
             channel.close()
 
-    def _handle(self, channel: messages.Channel, message: dict[str, Any]) -> None:
+    def _handle(self, channel: wire.Channel, message: dict[str, Any]) -> None:
         request_id = message["n"]
         if message["do"] == "start":
             self._start(channel, request_id, message["process"])
@@ -180,11 +183,12 @@ class Shim:
         elif message["do"] == "namespaces":
             self._send(channel, {"n": request_id}, tuple(os.dup(fd) for fd in self._namespaces.network_fds))
         elif message["do"] == "close":
-            self._close(channel, request_id)
+            self._close_waiters.append((channel, request_id))
+            self._begin_closing()
 
     # -- processes
 
-    def _start(self, channel: messages.Channel, request_id: int, process: dict[str, Any]) -> None:
+    def _start(self, channel: wire.Channel, request_id: int, process: dict[str, Any]) -> None:
         known = self._processes.get(process["id"])
         if known is not None and (known.started or known.exited):
             self._send(channel, {"n": request_id, **_state(known)})
@@ -195,24 +199,22 @@ class Shim:
         proc = Process(process, sandbox=self._config["spec"]["id"], journal=self._journal, loop=self._loop)
         proc.on_state = self._broadcast_state
         self._processes[proc.id] = proc
-        proc.start(self._namespaces, scratch=f"{self._folder}/{SCRATCH}", group=self._group(process))
+        group = None
+        if (cgroup_root := self._cgroup_root()) is not None:
+            group = cgroups.Cgroup(
+                cgroup_root,
+                self._config["cluster"],
+                self._config["spec"]["id"],
+                process["id"],
+                cgroups.Limits(
+                    memory_bytes=process["memory_bytes"], cpu_milli=process["cpu_milli"], pids=self._config["pids"]
+                ),
+            )
+        proc.start(self._namespaces, scratch=f"{self._folder}/{SCRATCH}", group=group)
 
     def _cgroup_root(self) -> cgroups.CgroupRoot | None:
         cgroup_root = self._config["cgroup"]
         return None if cgroup_root is None else cgroups.CgroupRoot(**cgroup_root)
-
-    def _group(self, process: dict[str, Any]) -> cgroups.Cgroup | None:
-        if (cgroup_root := self._cgroup_root()) is None:
-            return None
-        return cgroups.Cgroup(
-            cgroup_root,
-            self._config["cluster"],
-            self._config["spec"]["id"],
-            process["id"],
-            cgroups.Limits(
-                memory_bytes=process["memory_bytes"], cpu_milli=process["cpu_milli"], pids=self._config["pids"]
-            ),
-        )
 
     def _broadcast_state(self, proc: Process) -> None:
         """A fact about a process is on record: send it to all agents, and answer pending requests."""
@@ -235,7 +237,7 @@ class Shim:
         except ProcessLookupError:
             return  # between fork and its own session there is no group yet, and nothing to stop either
 
-    def _execute(self, channel: messages.Channel, request_id: int, message: dict[str, Any]) -> None:
+    def _execute(self, channel: wire.Channel, request_id: int, message: dict[str, Any]) -> None:
         proc = self._processes.get(message["process"])
         try:
             if proc is None or proc.started is None or proc.status is not None:
@@ -265,10 +267,7 @@ class Shim:
                 ended = {"event": "executed", "execution": number, "code": code if code >= 0 else 128 - code}
                 for channel in list(self._channels):
                     self._send(channel, ended)
-        self._sweep()
-
-    def _sweep(self) -> None:
-        """Finish what has ended and left nothing; kill again what is left and look when the next child ends."""
+        # Finish what has ended and left nothing; kill again what is left and look when the next child ends.
         for proc in self._processes.values():
             if proc.exited is None and proc.status is not None and proc.kill_all(self._orphans_of(proc)):
                 proc.finish()
@@ -287,15 +286,6 @@ class Shim:
             if proc.owns(seen, pid) or not others:
                 found.append(pid)
         return found
-
-    def _on_deletion(self) -> None:
-        """A data folder that is deleted takes its pods along: no agent could ever find them again."""
-        if shim_journal.NAME in syscalls.read_deletions(self._deletions):
-            self._begin_closing()
-
-    def _close(self, channel: messages.Channel, request_id: int) -> None:
-        self._close_waiters.append((channel, request_id))
-        self._begin_closing()
 
     def _begin_closing(self) -> None:
         self._is_closing = True

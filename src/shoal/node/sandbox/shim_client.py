@@ -1,7 +1,7 @@
-"""One sandbox, seen from the agent: a conversation with its shim, and the states that the shim has sent.
+"""One sandbox, seen from the agent: the connection to its shim, and the states that the shim has sent.
 
 States are never requested: a shim sends all it has upon connection and each fact as it happens, so `wait` is a future
-and `processes` a look at memory. When the conversation breaks off the shim is dead, and whatever of the pod survived it
+and `processes` a look at memory. When the connection breaks the shim is dead, and whatever of the pod survived it
 is killed here.
 """
 
@@ -18,7 +18,9 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from shoal.node.sandbox import cgroups, messages, proctree, shim_journal
+from shoal.kube.messages import Message
+from shoal.node.messages import MessageError
+from shoal.node.sandbox import cgroups, proctree, shim_journal, wire
 from shoal.node.sandbox.exec_handle import ExecHandle, result_of
 from shoal.node.sandbox.hosts_lookup import look_up_host
 from shoal.node.sandbox.interface import Exited, ProcessSpec, ProcessState, SandboxSpec, ShimLost, Started
@@ -28,8 +30,8 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 
-class SandboxFailed(Exception):
-    """A sandbox could not be made; has what the machine refused."""
+class SandboxFailed(MessageError):
+    """A sandbox could not be made; the message has what the machine refused."""
 
 
 def state_of(process: str, data: Mapping[str, Any]) -> ProcessState:
@@ -85,7 +87,7 @@ class ShimClient:
         self._exec_futures: dict[int, asyncio.Future[int]] = {}
         self._hello: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._is_closed = False
-        self._rpc = RpcConnection(messages.Channel(sock), on_message=self._on_message, on_closed=self._on_closed)
+        self._rpc = RpcConnection(wire.Channel(sock), on_message=self._on_message, on_closed=self._on_closed)
 
     async def handshake(self) -> None:
         """Until the shim has identified itself. SandboxFailed where it could not start."""
@@ -118,7 +120,7 @@ class ShimClient:
                 if not self._hello.done():
                     self._hello.set_result(None)
             case "failed" if not self._hello.done():
-                self._hello.set_exception(SandboxFailed(message["message"]))
+                self._hello.set_exception(SandboxFailed(Message("Sandbox.NotMade", {"error": message["message"]})))
                 self._hello.exception()  # retrieved: the caller may have given up by now
             case "state":
                 self._update_state(message["process"], message)
@@ -140,7 +142,7 @@ class ShimClient:
             ended.set_result(state.exited)
 
     def _on_closed(self) -> None:
-        lost = ShimLost("the keeper of this sandbox died")
+        lost = ShimLost()
         pending = self._pop_pending() if self._hello.done() else [self._hello, *self._pop_pending()]
         for future in pending:
             future.set_exception(lost)
@@ -160,8 +162,8 @@ class ShimClient:
     async def _call(self, message: dict[str, Any]) -> tuple[dict[str, Any], list[int]]:
         try:
             return await self._rpc.call(message)
-        except messages.Closed as error:
-            raise ShimLost("the keeper of this sandbox died") from error
+        except wire.Closed as error:
+            raise ShimLost() from error
 
     # -- processes
 
@@ -171,7 +173,7 @@ class ShimClient:
             answer, _ = await self._call({"do": "start", "process": _process_as_json(process)})
             known = state_of(process.id, answer)
         result = known.started or known.exited
-        assert result is not None, "a keeper answers a start when it knows how it went"
+        assert result is not None, "a shim answers a start once its result is known"
         return result
 
     def processes(self) -> Mapping[str, ProcessState]:
@@ -182,7 +184,7 @@ class ShimClient:
         if known is not None and known.exited is not None:
             return known.exited
         if not self._rpc.is_open:
-            raise ShimLost("the keeper of this sandbox died")
+            raise ShimLost()
         ended = self._exit_futures.get(process)
         if ended is None:
             ended = self._exit_futures[process] = asyncio.get_running_loop().create_future()
@@ -278,7 +280,7 @@ class ShimClient:
             return
         try:
             await self._rpc.call({"do": "close"})
-        except messages.Closed:
+        except wire.Closed:
             record = shim_journal.read(str(self._folder))
             if record is not None:
                 await wait_gone(kill_leftovers(record))
@@ -305,21 +307,17 @@ def remove_folder(path: Path) -> None:
     try:
         folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:
-            _empty(folder)
+            with os.scandir(folder) as entries:
+                for entry in entries:
+                    if entry.is_dir(follow_symlinks=False):
+                        shutil.rmtree(entry.name, dir_fd=folder)
+                    else:
+                        os.unlink(entry.name, dir_fd=folder)
         finally:
             os.close(folder)
         os.rmdir(path)
     except OSError:
         shutil.rmtree(path, ignore_errors=True)
-
-
-def _empty(folder: int) -> None:
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            if entry.is_dir(follow_symlinks=False):
-                shutil.rmtree(entry.name, dir_fd=folder)
-            else:
-                os.unlink(entry.name, dir_fd=folder)
 
 
 def kill_leftovers(record: shim_journal.Record) -> list[int]:

@@ -14,8 +14,7 @@ import signal
 import socket
 import sys
 
-from shoal.node.sandbox import cgroups, feature_probe, proctree, shim, syscalls
-from shoal.node.sandbox import messages as wire
+from shoal.node.sandbox import cgroups, feature_probe, proctree, shim, syscalls, wire
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -62,7 +61,7 @@ def _fork(agent: wire.Channel, message: dict[str, Any], fds: list[int]) -> None:
     try:
         agent.close()
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        if message["do"] == "keep":
+        if message["do"] == "fork_shim":
             shim.main(message["config"], fds)
         else:
             # Only the network process needs asyncio; shims should not carry it.

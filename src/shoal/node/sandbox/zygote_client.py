@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import shoal
-from shoal.node.sandbox import messages
+from shoal.kube.messages import Message
+from shoal.node.sandbox import wire
 from shoal.node.sandbox.rpc import RpcConnection
 from shoal.node.sandbox.shim_client import SandboxFailed, wait_gone
 
@@ -33,7 +34,6 @@ class Zygote:
         self._folder = folder
         self._process: subprocess.Popen[bytes] | None = None
         self._rpc: RpcConnection | None = None
-        self._hello: asyncio.Future[Mapping[str, Any]] | None = None
         self._starting = asyncio.Lock()
         self.allowed: Mapping[str, Any] = {}
 
@@ -50,19 +50,28 @@ class Zygote:
             ours, theirs = socket.socketpair()
             root = str(Path(shoal.__file__).parents[1])
             command = [self._python, "-I", "-S", "-c", _BOOTSTRAP, root, str(theirs.fileno()), str(self._folder)]
-            self._process = _spawn(command, theirs.fileno())
+            # Popen returns within a millisecond; asyncio's way would bring a watcher for a child that is never awaited.
+            self._process = subprocess.Popen(  # noqa: ASYNC220
+                command,
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                start_new_session=True,
+                cwd="/",
+            )
             theirs.close()
-            self._hello = asyncio.get_running_loop().create_future()
-            self._rpc = RpcConnection(messages.Channel(ours), on_message=self._on_message, on_closed=self._on_closed)
-            self.allowed = await self._hello
+            hello: asyncio.Future[Mapping[str, Any]] = asyncio.get_running_loop().create_future()
 
-    def _on_message(self, message: dict[str, Any], _: list[int]) -> None:
-        if message.get("event") == "hello" and self._hello is not None and not self._hello.done():
-            self._hello.set_result(message["allowed"])
+            def on_message(message: dict[str, Any], _: list[int]) -> None:
+                if message.get("event") == "hello" and not hello.done():
+                    hello.set_result(message["allowed"])
 
-    def _on_closed(self) -> None:
-        if self._hello is not None and not self._hello.done():
-            self._hello.set_exception(ZygoteFailed(f"{self._python} could not start the process that forks pods"))
+            def on_closed() -> None:
+                if not hello.done():
+                    hello.set_exception(ZygoteFailed(Message("Sandbox.ZygoteFailed", {"python": self._python})))
+
+            self._rpc = RpcConnection(wire.Channel(ours), on_message=on_message, on_closed=on_closed)
+            self.allowed = await hello
 
     async def send(self, message: dict[str, Any], fds: Sequence[int]) -> None:
         """To a zygote that lives; Closed where it died just now, and the next call starts another. The descriptors
@@ -70,12 +79,12 @@ class Zygote:
         try:
             await self.start()
         except BaseException:
-            messages.close_all(fds)
+            wire.close_all(fds)
             raise
         assert self._rpc is not None
         try:
             self._rpc.send(message, fds)
-        except messages.Closed:
+        except wire.Closed:
             self._rpc.close()
             raise
 
@@ -87,9 +96,3 @@ class Zygote:
             await wait_gone([self._process.pid])
             self._process.wait()
             self._process = None
-
-
-def _spawn(command: list[str], fd: int) -> subprocess.Popen[bytes]:
-    """Popen returns within a millisecond; asyncio's way would bring a watcher for a child that is never awaited."""
-    nothing = subprocess.DEVNULL
-    return subprocess.Popen(command, pass_fds=[fd], stdin=nothing, stdout=nothing, start_new_session=True, cwd="/")

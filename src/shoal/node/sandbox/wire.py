@@ -33,7 +33,7 @@ class Closed(Exception):
 
 
 class Channel:
-    """One end of a conversation."""
+    """One end of a connection."""
 
     def __init__(self, sock: socket.socket) -> None:
         sock.setblocking(False)
@@ -60,13 +60,14 @@ class Channel:
             data, fds = self._out[0]
             try:
                 ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))] if fds else []
+                # NOSIGNAL: the other side may be dead, and SIGPIPE would take this process along.
                 sent = self._sock.sendmsg([data], ancillary, socket.MSG_NOSIGNAL)
             except BlockingIOError:
                 return
             except OSError as error:
                 self._drop_unsent()
                 raise Closed(str(error)) from error
-            close_all(fds)
+            close_all(fds)  # they went with the first byte, however much of the rest is still to be sent
             if sent == len(data):
                 self._out.popleft()
             else:
@@ -75,9 +76,15 @@ class Channel:
     def receive(self) -> list[tuple[Message, list[int]]]:
         """Every whole message that has come. Raises Closed when the other side has closed and all was read."""
         ended = self._fill()
-        messages = []
-        while (message := self._take()) is not None:
-            messages.append(message)
+        messages: list[tuple[Message, list[int]]] = []
+        while len(self._in) >= _HEAD.size:
+            length, count = _HEAD.unpack_from(self._in)
+            end = _HEAD.size + length
+            if len(self._in) < end:
+                break
+            message = json.loads(bytes(self._in[_HEAD.size : end]))
+            del self._in[:end]
+            messages.append((message, [self._in_fds.popleft() for _ in range(count)]))
         if ended and not messages:
             raise Closed("the other side closed the connection")
         return messages
@@ -100,17 +107,6 @@ class Channel:
             if not data:
                 return True
             self._in += data
-
-    def _take(self) -> tuple[Message, list[int]] | None:
-        if len(self._in) < _HEAD.size:
-            return None
-        length, count = _HEAD.unpack_from(self._in)
-        end = _HEAD.size + length
-        if len(self._in) < end:
-            return None
-        message = json.loads(bytes(self._in[_HEAD.size : end]))
-        del self._in[:end]
-        return message, [self._in_fds.popleft() for _ in range(count)]
 
     def _drop_unsent(self) -> None:
         for _, fds in self._out:

@@ -67,21 +67,20 @@ def reachable_slice(endpoint_slice: Obj, local_nodes: Collection[str], own_range
     lead to a pod of ours. `local_nodes` are the nodes of this machine."""
     ours = ipaddress.ip_network(own_range)
 
+    def is_own(address: str) -> bool:
+        try:
+            return ipaddress.ip_address(address) in ours
+        except ValueError:
+            return False  # a name
+
     def is_reachable(endpoint: Obj) -> bool:
         node = endpoint.get("nodeName")
-        return not node or node in local_nodes or not any(_is_in(a, ours) for a in endpoint.get("addresses") or ())
+        return not node or node in local_nodes or not any(is_own(each) for each in endpoint.get("addresses") or ())
 
     return {
         **endpoint_slice,
         "endpoints": [each for each in endpoint_slice.get("endpoints") or () if is_reachable(each)],
     }
-
-
-def _is_in(address: str, network: ipaddress.IPv4Network | ipaddress.IPv6Network) -> bool:
-    try:
-        return ipaddress.ip_address(address) in network
-    except ValueError:
-        return False  # a name
 
 
 def pod_hosts(pod: Obj, ip: str) -> PodHosts:
@@ -133,7 +132,20 @@ def hosts_file(pod: PodHosts, services: str) -> str:
 
 def service_lines(directory: Directory, namespace: str) -> str:
     """The lines of a hosts file that all pods of a namespace share."""
-    return "".join(f"{line}\n" for service in directory.services for line in _lines(service, directory, namespace))
+    lines: list[str] = []
+    for service in directory.services:
+        spec = service.get("spec") or {}
+        dns_names = list(_dns_names(name_of(service), namespace_of(service), namespace))
+        if spec.get("type") == "ExternalName":
+            lines.append(f"# {dns_names[-1]} stands for {spec.get('externalName')}: resolve that name instead\n")
+            continue
+        if spec.get("clusterIP") not in (None, "", "None"):
+            lines.append(f"{spec['clusterIP']}\t{' '.join(dns_names)}\n")
+            continue
+        for address, hostname in _endpoints(service, directory):
+            own = [f"{hostname}.{form}" for form in dns_names] if hostname else []
+            lines.append(f"{address}\t{' '.join([*dns_names, *own])}\n")
+    return "".join(lines)
 
 
 def peer_lines(directory: Directory, peers: Iterable[Peer], namespace: str) -> str:
@@ -142,14 +154,18 @@ def peer_lines(directory: Directory, peers: Iterable[Peer], namespace: str) -> s
     A gang starts together, and the first pod looks for the others. Only the pods' own names: a Service leads to those
     that are ready.
     """
-    headless = {(namespace_of(s), name_of(s)): s for s in directory.services if _is_headless(s)}
+    headless: dict[tuple[str, str], Obj] = {}
+    for service in directory.services:
+        spec = service.get("spec") or {}
+        if spec.get("clusterIP") == "None" and spec.get("type") != "ExternalName":
+            headless[(namespace_of(service), name_of(service))] = service
     lines: list[str] = []
     for peer in peers:
-        service = headless.get((peer.namespace, peer.subdomain))
-        selector = (service.get("spec") or {}).get("selector") if service is not None else None
-        if service is None or not selector or not selector.items() <= dict(peer.labels).items():
+        found = headless.get((peer.namespace, peer.subdomain))
+        selector = (found.get("spec") or {}).get("selector") if found is not None else None
+        if not selector or not selector.items() <= dict(peer.labels).items():
             continue
-        dns_names = _dns_names(name_of(service), namespace_of(service), namespace)
+        dns_names = _dns_names(peer.subdomain, peer.namespace, namespace)
         lines.append(f"{peer.ip}\t{' '.join(f'{peer.hostname}.{form}' for form in dns_names)}\n")
     return "".join(lines)
 
@@ -168,25 +184,6 @@ def undiscovered_peers(directory: Directory, peers: Mapping[str, Peer]) -> dict[
         if each.ip not in discovered[key]:
             left[uid] = each
     return left
-
-
-def _is_headless(service: Obj) -> bool:
-    spec = service.get("spec") or {}
-    return spec.get("clusterIP") == "None" and spec.get("type") != "ExternalName"
-
-
-def _lines(service: Obj, directory: Directory, namespace: str) -> Iterator[str]:
-    spec = service.get("spec") or {}
-    dns_names = list(_dns_names(name_of(service), namespace_of(service), namespace))
-    if spec.get("type") == "ExternalName":
-        yield f"# {dns_names[-1]} stands for {spec.get('externalName')}: resolve that name instead"
-        return
-    if spec.get("clusterIP") not in (None, "", "None"):
-        yield f"{spec['clusterIP']}\t{' '.join(dns_names)}"
-        return
-    for address, hostname in _endpoints(service, directory):
-        own = [f"{hostname}.{form}" for form in dns_names] if hostname else []
-        yield f"{address}\t{' '.join([*dns_names, *own])}"
 
 
 def _dns_names(service: str, home: str, namespace: str) -> Iterator[str]:
