@@ -1,4 +1,4 @@
-"""What a failed pod, or a rejected creation, means: ordered rules, first match wins.
+"""What a failed pod, or a rejected creation, means: the rules of a dialect's FailurePolicy; the first match wins.
 
 A rule's patterns match the pod and its containers; the text of the outcome carries the evidence, which is exactly
 what the pattern named and what was found there. Retries are not decided here.
@@ -7,22 +7,96 @@ what the pattern named and what was found there. Retries are not decided here.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from shoal.engine.observed import ContainerState, ObservedPod, Refused
-from shoal.engine.policies import (
-    ContainerPattern,
-    CreationRefusal,
-    DecisiveContainer,
-    FailurePolicy,
-    FailureRule,
-    PodEndPolicy,
-    PodPattern,
-)
-from shoal.engine.types import ContainerEnd, Detail, Outcome
+from shoal.engine.types import BAD, ContainerEnd, Detail, FailureClass, Outcome
 from shoal.kube.structural_schema.re2 import Pattern
+
+if TYPE_CHECKING:
+    from shoal.engine.pod_outcomes import PodEndPolicy
+
+
+class DecisiveContainer(Enum):
+    """Which container decides the outcome of the pod."""
+
+    NAMED = "named"  # the container of that name
+    TRAINING = "training"  # the named one; if that is 0 the first non-zero
+    FIRST = "first"
+    LAST_FAILED = "last failed"  # non-zero, finished last
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A closed range of numbers, open where a side is missing."""
+
+    low: int | None = None
+    high: int | None = None
+
+    def __contains__(self, number: int) -> bool:
+        return (self.low is None or number >= self.low) and (self.high is None or number <= self.high)
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerPattern:
+    """All given fields must match one container; all but the name need a container that terminated."""
+
+    name: Pattern | None = None
+    reason: Pattern | None = None
+    message: Pattern | None = None
+    signal: Span | None = None
+    code: Span | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PodPattern:
+    """All given fields must match; each container pattern needs some container that matches it."""
+
+    name: Pattern | None = None
+    reason: Pattern | None = None
+    message: Pattern | None = None
+    containers: tuple[ContainerPattern, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FailureRule:
+    """First match wins; a rule without conditions matches every failed pod. code None: the decisive container's."""
+
+    failure_class: FailureClass
+    code: int | None = None
+    phrase: str = "Failed"
+    attributes: tuple[str, ...] = ()
+    patterns: tuple[PodPattern, ...] = ()  # any of them
+    codes: frozenset[int] = frozenset()  # of the decisive container
+    code_span: Span | None = None
+    no_code: bool = False
+    reasons: frozenset[str] = frozenset()  # of the pod
+    condition: str = ""  # of the pod, True
+    peer_ok: bool = False  # another task of the role already succeeded
+
+
+@dataclass(frozen=True, slots=True)
+class CreationRefusal:
+    """What a refused creation means; outcome None: wait and try again. Conditions left out match anything."""
+
+    outcome: Outcome | None
+    codes: frozenset[int] = frozenset()
+    texts: tuple[str, ...] = ()  # any of them within the answer
+
+
+@dataclass(frozen=True, slots=True)
+class FailurePolicy:
+    rules: tuple[FailureRule, ...] = (FailureRule(FailureClass.UNKNOWN),)
+    no_code: Outcome = BAD  # no rule matched and no container failed
+    refusals: tuple[CreationRefusal, ...] = ()  # no match: wait and try again
+    matched: str = "Pod failed: "  # texts in front of the evidence
+    unmatched: str = "Pod failed: "
+    refused: str = "Failed to create the pod: "
+
 
 Evidence = dict[str, Any]
 

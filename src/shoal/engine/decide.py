@@ -12,21 +12,22 @@ from datetime import timedelta
 import msgspec
 from msgspec.structs import replace
 
-from shoal.engine.completion import evaluate_completion, falls_back, is_ready, tally
+from shoal.engine.completion import DecisionSource, Finish, Tally, evaluate_completion, falls_back, is_ready, tally
 from shoal.engine.gates import is_hold_requested
-from shoal.engine.limits import exceeded_limit
 from shoal.engine.messages import stated
 from shoal.engine.model import Job
 from shoal.engine.pass_context import PassContext
-from shoal.engine.policies import DecisionSource, Finish, RetryBudget, Tally
 from shoal.engine.reactions import Proposal, act, announce, attribute_failure, charge_restart, react
-from shoal.engine.retry import decide_retries
-from shoal.engine.run_closing import close
+from shoal.engine.retry import RetryBudget, decide_retries
+from shoal.engine.run_lifecycle import close
 from shoal.engine.state import JobState
+from shoal.engine.timeouts import exceeded_limit
 from shoal.engine.types import ENDINGS, RESTARTS, Action, Event, EventType, Intent, Outcome, Stage
 from shoal.kube.messages import Message
 
 _EARLY_SOURCES = (DecisionSource.STOP, DecisionSource.COMMAND)
+
+
 TARGETED = RESTARTS - {Action.RESTART_RUN}
 
 

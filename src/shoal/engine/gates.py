@@ -1,4 +1,4 @@
-"""Step 6, admit: may pods exist now. One gate per role, closed with the message that gives the reason.
+"""Step 6, evaluate_gates: whether pods may be created now. One status per role, with the reason why it is closed.
 
 A gate prevents pods from being created; it never removes one. Stop and hold are checked here again, because a run may
 have been opened in this very pass. A gate whose policy is to hold counts as a request for a hold instead.
@@ -6,12 +6,74 @@ have been opened in this very pass. A gate whose policy is to hold counts as a r
 
 from __future__ import annotations
 
-from shoal.engine.completion import TaskCounts, tally
-from shoal.engine.model import Job, Role
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from shoal.engine.completion import Tally, TaskCounts, tally
 from shoal.engine.pass_context import PassContext
-from shoal.engine.policies import ExternalGate, Gate, GroupGate, Opens, Tally, WhenShut
 from shoal.engine.state import JobState
+from shoal.engine.types import Lifetime
 from shoal.engine.writes import GateStatus
+
+if TYPE_CHECKING:
+    from shoal.engine.model import Job, Role
+    from shoal.engine.reclaim import ReclaimLimits
+
+
+class Opens(Enum):
+    EXISTS = "exists"
+    ADMITTED = "admitted"
+
+
+class WhenShut(Enum):
+    IGNORE = "ignore"
+    HOLD = "hold"
+
+
+@dataclass(frozen=True, slots=True)
+class GroupPlan:
+    """One request for all-or-nothing placement. `digest` names its setting; roles empty: all."""
+
+    key: str  # '' for a job's only group, else a role's or stage's name
+    digest: str = ""
+    roles: frozenset[str] = frozenset()
+    reclaim_limits: ReclaimLimits | None = None  # None: it gives no member back on request
+
+
+@dataclass(frozen=True, slots=True)
+class GroupGate:
+    groups: tuple[GroupPlan, ...]
+    opens_when: Opens = Opens.EXISTS
+    follows: bool = False  # the group is applied again when its digest changes
+    lifetime: Lifetime = Lifetime.UNTIL_END
+    when_closed: WhenShut = WhenShut.IGNORE
+    reason: str = ""  # of the Event about a group that is not admitted
+
+
+@dataclass(frozen=True, slots=True)
+class ExternalGate:
+    """Opened or closed by the manifest itself, or by a client that writes `key` (Observed.opened)."""
+
+    open: bool = True
+    key: str = ""
+    message: str = "The job waits for its start"
+    when_closed: WhenShut = WhenShut.IGNORE
+    reason: str = ""  # of the Event about it, where one is wanted
+
+
+Gate = GroupGate | ExternalGate
+
+
+@dataclass(frozen=True, slots=True)
+class After:
+    """A role waits until `roles` (all of them, or any) have enough members at a level; count None: their minimum."""
+
+    roles: tuple[str, ...]
+    any: bool = False
+    ready: bool = False  # else running is enough
+    or_ok: bool = True
+    count: int | None = None
 
 
 def evaluate_gates(job: Job, state: JobState, context: PassContext) -> tuple[GateStatus, ...]:

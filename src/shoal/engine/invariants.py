@@ -14,28 +14,18 @@ from datetime import datetime
 
 import msgspec
 
+from shoal.engine.gates import GroupGate
 from shoal.engine.membership import members
 from shoal.engine.model import Job
 from shoal.engine.observed import Created, GroupRef, JobRef, Observed, ObservedPod, Refused, RunOwnerRef
-from shoal.engine.policies import (
-    BudgetScope,
-    BudgetUnit,
-    CompletionsSize,
-    GroupGate,
-    KeepPods,
-    Memory,
-    PodNames,
-    RetryTiming,
-    SpentOn,
-    VictimOrder,
-    WhenEmpty,
-)
+from shoal.engine.pod_outcomes import RetryTiming
 from shoal.engine.reclaim import RECLAIMED, is_up
-from shoal.engine.run_closing import pods_to_keep
-from shoal.engine.run_lifecycle import must_delete
-from shoal.engine.scaling import target_sizes
+from shoal.engine.retry import BudgetScope, BudgetUnit, SpentOn, WhenEmpty
+from shoal.engine.run_lifecycle import must_delete, pods_to_keep
+from shoal.engine.scaling import VictimOrder, target_sizes
 from shoal.engine.state import JobState, TaskState
-from shoal.engine.types import Intent, Outcome, Stage, TaskRef
+from shoal.engine.types import Intent, KeepPods, Memory, Outcome, PodNames, Stage, TaskRef
+from shoal.engine.unindexed_pods import CompletionsSize
 from shoal.engine.writes import Apply, Create, Delete, Mark, RemoveFinalizer, Step
 
 Identity = tuple[int, str, int, str, int]  # run, role, index, instance, attempt

@@ -79,6 +79,8 @@ CATALOG = Catalog(
         "Cause.Command": "a Command requested it",
     }
 )
+
+
 # The text of a message about several tasks, for readers that group them.
 SEVERAL = Catalog(
     {
@@ -91,6 +93,8 @@ SEVERAL = Catalog(
         "RetriesExhausted": "{tasks} are not tried again: no retry is left",
     }
 )
+
+
 # The text of the last message of a series, with how often and since when.
 REPEATED = Catalog(
     {

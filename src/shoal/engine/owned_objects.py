@@ -7,14 +7,31 @@ Foreign objects of the same name are left alone, and one that is terminating is 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from shoal.engine.gates import may_start
-from shoal.engine.model import Job
+from shoal.engine.gates import GroupGate, may_start
 from shoal.engine.observed import GroupRef, OwnedObjectRef
 from shoal.engine.pass_context import PassContext
-from shoal.engine.policies import BudgetScope, GroupGate, Lifetime, OwnedObject
+from shoal.engine.retry import BudgetScope
 from shoal.engine.state import JobState
+from shoal.engine.types import Lifetime
 from shoal.engine.writes import Apply, BuildContext, Delete, Write
+
+if TYPE_CHECKING:
+    from shoal.engine.model import Job
+
+
+@dataclass(frozen=True, slots=True)
+class OwnedObject:
+    """Any other child. `digest` names its setting; it is applied where the object shows another one."""
+
+    name: str
+    scope: BudgetScope = BudgetScope.JOB
+    lifetime: Lifetime = Lifetime.UNTIL_END
+    digest: str = ""
+    roles: frozenset[str] = frozenset()  # for scope ROLE and TASK; empty: all
+    write_back: bool = False  # its name is stored in the spec
 
 
 def plan_groups(job: Job, state: JobState, context: PassContext, build_context: BuildContext) -> Iterator[Write]:

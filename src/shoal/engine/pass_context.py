@@ -7,15 +7,20 @@ notices are added later.
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from shoal.engine.model import Job, Role
 from shoal.engine.observed import Observed, ObservedPod, ObservedRunOwner, Refused
 from shoal.engine.state import JobState, TaskState
 from shoal.engine.types import BudgetCharge, Notice, NoticeKind, Notification, TaskRef
 from shoal.kube.messages import Message
 
+if TYPE_CHECKING:
+    from shoal.engine.model import Job, Role
+
+
 TaskKey = tuple[str, int]
+
+
 Tasks = dict[str, dict[int, TaskState]]  # changes to tasks by role and index
 
 

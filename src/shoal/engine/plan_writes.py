@@ -9,19 +9,18 @@ open gate, under a free name.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime, timedelta
 
 from shoal.engine.gates import may_start
 from shoal.engine.model import GuardResult, Job
 from shoal.engine.observed import CommandRef, JobRef, ObservedPod, RunOwnerRef
 from shoal.engine.owned_objects import plan_groups, plan_owned_objects
 from shoal.engine.pass_context import PassContext
-from shoal.engine.policies import DropMark, KeepPods, Memory, PodNames, Propagation, TeardownVia
-from shoal.engine.retry_spacing import run_created_from, task_created_from
-from shoal.engine.run_closing import pods_to_keep
-from shoal.engine.run_lifecycle import must_delete
+from shoal.engine.retry import run_created_from, task_created_from
+from shoal.engine.run_lifecycle import TeardownVia, must_delete, pods_to_keep
+from shoal.engine.scaling import DropMark
 from shoal.engine.state import JobState
-from shoal.engine.types import Stage, TaskRef
+from shoal.engine.timeouts import Propagation, force_due, ttl_due
+from shoal.engine.types import KeepPods, Memory, PodNames, Stage, TaskRef
 from shoal.engine.writes import BuildContext, Create, Delete, GateStatus, Mark, RemoveFinalizer, Write
 
 
@@ -94,14 +93,6 @@ def _confirm_absent(state: JobState) -> Iterator[Delete]:
         for task in role.tasks:
             if task.stage <= Stage.REQUESTED and task.attempt.outcome is not None:
                 yield Delete(TaskRef(role.name, task.index), task.uid or "", confirm=True)
-
-
-def force_due(state: JobState, pod: ObservedPod) -> datetime | None:
-    """When a leaving body is deleted by force; None: never."""
-    role = state.role(pod.role)
-    if role is None or role.force_after_seconds is None or pod.leaving_since is None:
-        return None
-    return pod.leaving_since + timedelta(seconds=role.force_after_seconds)
 
 
 def _plan_marks(job: Job, state: JobState, context: PassContext, going: list[Delete]) -> Iterator[Write]:
@@ -208,11 +199,6 @@ def _delete_expired_job(job: Job, state: JobState, context: PassContext) -> Iter
     due = ttl_due(job, state)
     if due is not None and context.now >= due and not job.deleting:
         yield Delete(JobRef(), job.uid, propagation=job.policies.clock.propagation)
-
-
-def ttl_due(job: Job, state: JobState) -> datetime | None:
-    ttl, ended = job.policies.clock.ttl_seconds, state.stamps.ended
-    return ended + timedelta(seconds=ttl) if ttl is not None and ended is not None and state.is_ended else None
 
 
 def _ref(pod: ObservedPod) -> TaskRef:

@@ -26,9 +26,8 @@ from shoal.engine.observed import (
     RunOwnerRef,
 )
 from shoal.engine.pass_context import PassContext, Tasks
-from shoal.engine.policies import Memory, PodNames
 from shoal.engine.state import JobState, RoleState, Run, TaskState
-from shoal.engine.types import Stage, TaskRef
+from shoal.engine.types import Memory, PodNames, Stage, TaskRef
 from shoal.engine.unindexed_pods import assign_slots
 
 

@@ -1,23 +1,83 @@
-"""Step 3, evaluate_outcomes: what happened. Pods that ended, left or vanished get an outcome, each exactly once.
+"""Step 3, evaluate_outcomes: which pods ended, left or vanished. Each gets an outcome, exactly once.
 
-Only tasks of an open run without an outcome are examined: a dropped task has its outcome already, a settled pod belongs
-to no task, and the pods of a closed run raise nothing. The end of a container is decisive only where it is not
-restarted in place. Phase Unknown is ignored.
+How the end of a pod is observed is the dialect's PodEndPolicy. Only tasks of an open run without an outcome are
+examined: a dropped task has its outcome already, a settled pod belongs to no task, and the pods of a closed run raise
+no events. The end of a container is decisive only where it is not restarted in place. Phase Unknown is ignored.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import datetime, timedelta
+from enum import Enum
+from typing import TYPE_CHECKING
 
-from shoal.engine.classification import Classifier, classify_refusal, detail_of, find_decisive_container
+from shoal.engine.classification import (
+    Classifier,
+    DecisiveContainer,
+    classify_refusal,
+    detail_of,
+    find_decisive_container,
+)
 from shoal.engine.messages import stated
-from shoal.engine.model import Job
 from shoal.engine.observed import DISRUPTED, ObservedPod, PodPhase
 from shoal.engine.pass_context import PassContext, Tasks
-from shoal.engine.policies import ExternalDeletion, Memory, RetryTiming
 from shoal.engine.state import JobState, RoleState, TaskState
-from shoal.engine.types import Event, EventType, FailureClass, Outcome, Stage, TaskRef
+from shoal.engine.types import (
+    POD_GONE,
+    POD_LEAVING,
+    POD_OK,
+    POD_UNSEEN,
+    Event,
+    EventType,
+    FailureClass,
+    Memory,
+    Outcome,
+    Stage,
+    TaskRef,
+)
+
+if TYPE_CHECKING:
+    from shoal.engine.model import Job
+
+
+class RetryTiming(Enum):
+    VERDICT = "verdict"  # retried or done as soon as the end is known
+    OVER = "over"  # only once the body is gone
+
+
+class SlotRelease(Enum):
+    """When the place of a body is free for the next one."""
+
+    GONE = "gone"
+    TERMINAL = "terminal"
+    LEAVING = "leaving"
+
+
+class ExternalDeletion(Enum):
+    """How a deletion by another client counts."""
+
+    LOST = "lost"
+    FAILED = "failed"
+    NOTHING = "nothing"
+
+
+@dataclass(frozen=True, slots=True)
+class PodEndPolicy:
+    decisive_container: DecisiveContainer = DecisiveContainer.LAST_FAILED
+    container: str = ""  # for NAMED and TRAINING
+    while_running: bool = False  # evaluate that container even while others keep the pod running
+    external_deletion: ExternalDeletion = ExternalDeletion.LOST
+    at_termination: bool = True  # else only when the body is gone
+    success_beats_leaving: bool = False  # a leaving body that succeeded did succeed
+    disruption_is_loss: bool = False  # a failed body under DisruptionTarget counts as deleted by others
+    leaving: Outcome = POD_LEAVING
+    gone: Outcome = POD_GONE
+    unseen: Outcome = POD_UNSEEN
+    ok: Outcome = POD_OK
+    retry_at: RetryTiming = RetryTiming.VERDICT
+    release: SlotRelease = SlotRelease.GONE
 
 
 def evaluate_outcomes(job: Job, state: JobState, context: PassContext) -> tuple[JobState, list[Event]]:

@@ -9,30 +9,34 @@ consume its event, and lapses when the task runs again.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec.structs import replace
 
 from shoal.engine.messages import CATALOG, cause_of
-from shoal.engine.model import Job
 from shoal.engine.observed import ObservedPod, PodPhase, SignalKind
 from shoal.engine.pass_context import PassContext
-from shoal.engine.policies import BudgetScope, BudgetUnit, Reaction, RetryBudget, WhenEmpty
-from shoal.engine.retry import restart
+from shoal.engine.retry import BudgetScope, BudgetUnit, RetryBudget, WhenEmpty, restart
 from shoal.engine.state import DelayedAction, JobState, SettledReason, TaskState, format_tasks
-from shoal.engine.types import (
-    RESTARTS,
-    Action,
-    Event,
-    EventType,
-    Intent,
-    Outcome,
-    Stage,
-    TaskRef,
-    Trigger,
-)
+from shoal.engine.types import GOOD, RESTARTS, Action, Event, EventType, Intent, Outcome, Stage, TaskRef, Trigger
 from shoal.kube.messages import Message
+
+if TYPE_CHECKING:
+    from shoal.engine.model import Job
+
+
+@dataclass(frozen=True, slots=True)
+class Reaction:
+    action: Action
+    events: frozenset[EventType] = frozenset()
+    code: int | None = None  # instead of events: a TASK_FAILED with this code
+    after_seconds: int = 0
+    outcome: Outcome = GOOD  # for COMPLETE, FAIL and TERMINATE
+    charged: bool = True  # False: a restart that costs nothing, because the job is not to blame
+
 
 _SIGNALS = {
     SignalKind.ROUND_CLOSED: EventType.ROUND_CLOSED,

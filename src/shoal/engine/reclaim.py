@@ -10,17 +10,30 @@ waits and gets a new pod, which is placed when there is room again.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
+from shoal.engine.gates import GroupGate, GroupPlan
 from shoal.engine.messages import stated
-from shoal.engine.model import Job
 from shoal.engine.observed import ObservedGroup, ObservedPod, PodPhase
 from shoal.engine.pass_context import PassContext, Tasks
-from shoal.engine.policies import GroupGate, GroupPlan, ReclaimLimits
 from shoal.engine.retry import settle_bodies
 from shoal.engine.state import JobState, SettledReason, format_tasks
 from shoal.engine.types import TaskRef
 from shoal.kube.messages import Message
+
+if TYPE_CHECKING:
+    from shoal.engine.model import Job
+
+
+@dataclass(frozen=True, slots=True)
+class ReclaimLimits:
+    """What remains of a group that gives members back to the scheduler on request."""
+
+    minimum: int  # members of the group
+    of_role: Mapping[str, int] = field(default_factory=dict)  # and of single roles among them
+
 
 RECLAIMED = "given"  # why a body is settled
 

@@ -1,28 +1,117 @@
-"""Retry and Budget: what becomes of an attempt that ended. Free, charged within budget, or done.
+"""Retry, RetryBudget and backoff: whether an attempt that ended is retried, what that costs, and when it is created.
 
-Answers are given in rank order, so that several ends in one pass take the budget in a known order. A budget of
-containers is no answer to an end; it is a level, read in limits.py.
+Retries are decided in rank order, so that several ends in one pass take the budget in a known order. A budget of
+containers does not decide about an end; it is a level, evaluated in timeouts.py.
+
+Retries that fail at once are spaced, too: every attempt starts where the one before it ended; creating each no earlier
+than a second after its start stamp therefore limits the rate to one a second, however fast it fails. This is derived in
+each pass from the attempt's number and start stamp, so nothing more is persisted, and neither counts nor outcomes
+depend on it. Where a compact state does not store the number of an attempt (`Memory.ROSTER`, `LEVEL`, `FINALIZER`), an
+operator that restarts counts from 0 again. Containers that restart in place are slowed by the kubelet instead.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime, timedelta
+from enum import Enum
+from typing import TYPE_CHECKING
 
-from shoal.engine.model import Job, Role
 from shoal.engine.pass_context import PassContext, Tasks
-from shoal.engine.policies import (
-    BudgetScope,
-    BudgetUnit,
-    ExponentialDelay,
-    KeepPods,
-    RetryBudget,
-    RetryDecision,
-    RetryTiming,
-    SpentOn,
-    WhenEmpty,
-)
+from shoal.engine.pod_outcomes import RetryTiming
 from shoal.engine.state import JobState, SettledReason, TaskState
-from shoal.engine.types import NoticeKind, Outcome, Stage, TaskRef, Trigger
+from shoal.engine.types import BAD, FailureClass, KeepPods, NoticeKind, Outcome, Stage, TaskRef, Trigger
+
+if TYPE_CHECKING:
+    from shoal.engine.model import Job, Role
+
+
+class RetryDecision(Enum):
+    DONE = "d"
+    FREE = "f"
+    CHARGED = "c"
+
+
+@dataclass(frozen=True, slots=True)
+class UniformDelay:
+    """A random whole number of seconds, after a conflict only."""
+
+    low: int
+    high: int
+
+
+@dataclass(frozen=True, slots=True)
+class ExponentialDelay:
+    base: int
+    cap: int
+
+
+Delay = UniformDelay | ExponentialDelay | None
+
+
+_RETRIED_AS = {failure_class: failure_class.value for failure_class in FailureClass} | {
+    FailureClass.CONFLICT: FailureClass.TRANSIENT.value
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """What to do about each nature of end. `Retry.word("dfcdf")` reads ok, transient, unknown, permanent, lost."""
+
+    ok: RetryDecision = RetryDecision.DONE
+    transient: RetryDecision = RetryDecision.DONE
+    unknown: RetryDecision = RetryDecision.DONE
+    permanent: RetryDecision = RetryDecision.DONE
+    lost: RetryDecision = RetryDecision.DONE
+    delay: Delay = None
+
+    @classmethod
+    def from_letters(cls, letters: str, delay: Delay = None) -> Retry:
+        ok, transient, unknown, permanent, lost = (RetryDecision(letter) for letter in letters)
+        return cls(ok, transient, unknown, permanent, lost, delay)
+
+    def decide(self, outcome: Outcome) -> RetryDecision:
+        if outcome.final:
+            return RetryDecision.DONE
+        chosen: RetryDecision = getattr(self, _RETRIED_AS[outcome.failure_class])
+        return chosen
+
+
+class BudgetUnit(Enum):
+    ATTEMPTS = "attempts"
+    PODS = "pods"
+    ACTIONS = "actions"
+    CONTAINERS = "containers"  # restarts in place, summed over living pods; never stored
+
+
+class BudgetScope(Enum):
+    TASK = "task"
+    ROLE = "role"
+    JOB = "job"
+
+
+class SpentOn(Enum):
+    ON_RESTART = "on restart"
+    ON_FAILURE = "on failure"
+
+
+class WhenEmpty(Enum):
+    DONE = "done"  # the task keeps its end
+    FAIL = "fail"  # the job fails
+    CHARGE_AND_FAIL = "charge and fail"  # the refused one is counted too
+    EVENT = "event"  # raises ROLE_EXHAUSTED
+
+
+@dataclass(frozen=True, slots=True)
+class RetryBudget:
+    unit: BudgetUnit
+    scope: BudgetScope
+    permits: int | None = None  # None: no limit
+    spent: SpentOn = SpentOn.ON_RESTART
+    when_empty: WhenEmpty = WhenEmpty.DONE
+    outcome: Outcome = BAD  # of the job, where it fails
+    phases: frozenset[str] = frozenset({"Running"})  # CONTAINERS: which pods count
+    roles: frozenset[str] = frozenset()  # CONTAINERS: whose; empty: all
 
 
 class BudgetTracker:
@@ -204,3 +293,23 @@ def restart(state: JobState, context: PassContext, refs: list[TaskRef]) -> JobSt
             settled[pod.uid] = SettledReason(ref.role, ref.index, "restart")
         changes.setdefault(ref.role, {})[ref.index] = task.retried(context.stamp, charged=False)
     return settle_bodies(state.with_tasks(changes), context, settled)
+
+
+def run_created_from(job: Job, state: JobState) -> datetime | None:
+    """When the open run's first object may be created; None: at once."""
+    return _spaced(job, state.run.number, state.run.started)
+
+
+def task_created_from(job: Job, task: TaskState) -> datetime | None:
+    """When the pod of the task's attempt may be created; None: at once."""
+    spaced = _spaced(job, task.attempt.number, task.attempt.started)
+    if spaced is None or task.not_before is None:
+        return spaced or task.not_before
+    return max(spaced, task.not_before)
+
+
+def _spaced(job: Job, number: int, started: datetime | None) -> datetime | None:
+    clock = job.policies.clock
+    if number < clock.quick_retries or started is None:
+        return None
+    return started + timedelta(seconds=clock.retry_spacing_seconds)

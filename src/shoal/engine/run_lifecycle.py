@@ -1,41 +1,92 @@
-"""Step 5, advance the run: a closed run drains, is over, and then the job ends, rests, or opens the next run.
+"""Step 5, advance_run: a run closes, drains, is over; then the job ends, rests, or opens the next run.
 
-A run is over only when everything it may not keep is gone; where a run owner owns the pods, when the run owner is gone.
-The next run is built from the spec of the moment it opens. A job that is being deleted opens none.
+Closing stores the reason and the outcome, and gives unfinished tasks the dialect's outcome for that. It deletes
+nothing: plan_writes.py deletes what a closed run may not keep, which Teardown and Hold say. A run is over only when all
+of that is gone; where a run owner owns the pods, when the run owner is gone. The next run is built from the spec of the
+moment it opens. A job that is being deleted opens none.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime, timedelta
+from enum import Enum
 from hashlib import blake2b
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from shoal.engine.model import Job
+from shoal.engine.completion import Finish
+from shoal.engine.gates import GroupGate
 from shoal.engine.observed import ObservedPod, RunOwnerRef
 from shoal.engine.pass_context import PassContext
-from shoal.engine.policies import (
-    BudgetScope,
-    BudgetUnit,
-    DeadlineBase,
-    Drained,
-    GroupGate,
-    HoldClock,
+from shoal.engine.retry import BudgetScope, BudgetUnit, RetryDecision, UniformDelay
+from shoal.engine.scaling import new_roles
+from shoal.engine.state import JobState, RoleState, Round, Run, TaskState
+from shoal.engine.timeouts import clock_start, start_clock
+from shoal.engine.types import (
+    Action,
+    FailureClass,
+    Intent,
     KeepPods,
     Lifetime,
     Memory,
-    RetryDecision,
-    UniformDelay,
+    NoticeKind,
+    Outcome,
+    Stage,
 )
-from shoal.engine.run_closing import end, pods_to_keep
-from shoal.engine.scaling import new_roles
-from shoal.engine.state import JobState, RoleState, Run, TaskState
-from shoal.engine.types import FailureClass, Intent, NoticeKind, Stage
+
+if TYPE_CHECKING:
+    from shoal.engine.model import Job
+
+
+class HoldClock(Enum):
+    RESTARTS = "restarts"
+    RUNS_ON = "runs on"
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    requested: bool = False
+    from_spec: bool = True  # the request is a level: without it a held job is released; else only an action releases
+    keeps: KeepPods = KeepPods.NONE  # FINISHED also keeps what was achieved
+    owned_objects: frozenset[str] = frozenset()  # names of those that go
+    group: bool = True  # the group is deleted
+    clock: HoldClock = HoldClock.RESTARTS
+    resume_charged: bool = False
+    renews_failed: bool = False  # of what was achieved only successes outlast a release; who failed is tried again
+    release_counts: bool = False  # the release is a run of its own, without members and seen for one pass
+    ignores: frozenset[Action] = frozenset()  # commands without effect on a held job
+
+
+class TeardownVia(Enum):
+    RUN_OWNER = "anchor"  # delete the run owner; the cascade deletes the pods
+    EACH = "each"
+
+
+class Drained(Enum):
+    """When a closed run counts as empty."""
+
+    GONE = "gone"  # nothing that must go is left
+    ENOUGH = "enough"  # size less terminating pods reaches the job's minimum
+
+
+@dataclass(frozen=True, slots=True)
+class Teardown:
+    at_retry: KeepPods = KeepPods.NONE  # the body a retried attempt leaves behind
+    at_done: KeepPods = KeepPods.ALL  # a task that will not be retried
+    at_restart: KeepPods = KeepPods.NONE
+    at_end: KeepPods = KeepPods.FINISHED
+    at_failed_end: KeepPods | None = None  # None: as at_end
+    at_deadline: KeepPods | None = None
+    via: TeardownVia = TeardownVia.EACH
+    cut: Outcome | None = None  # of tasks that had no outcome when the run closed
+    restart_drained: Drained = Drained.GONE
 
 
 def open_first_run(job: Job, state: JobState, context: PassContext) -> JobState:
     """The first look at a job: its first run opens, and values that outlive an edit are copied."""
-    stamps = replace(state.stamps, started=context.stamp, clock_from=_clock_from(job, context))
+    stamps = replace(state.stamps, started=context.stamp, clock_from=clock_start(job, context))
     state = replace(state, run=_new_run(job, context, 0), stamps=stamps, frozen=dict(job.policies.rendezvous.frozen))
     context.emit("", "Started", job=job.name, run=0)
     return state
@@ -45,7 +96,7 @@ def advance_run(job: Job, state: JobState, context: PassContext) -> JobState:
     if state.is_ended:
         return state
     if state.run.is_open:
-        return _start_clock(job, state, context)
+        return start_clock(job, state, context)
     if state.run.stage is not Stage.OVER:
         if not is_drained(job, state, context):
             return state
@@ -187,7 +238,7 @@ def _open_next(job: Job, state: JobState, context: PassContext) -> JobState:
         roles = tuple(_with_completed_tasks(role, state.role(role.name), ok_only=ok_only) for role in roles)
     stamps = state.stamps
     if state.run.held and job.policies.hold.clock is HoldClock.RESTARTS:
-        stamps = replace(stamps, clock_from=_clock_from(job, context))
+        stamps = replace(stamps, clock_from=clock_start(job, context))
     context.requeue = context.requeue or job.stop or job.policies.hold.requested
     return replace(state, run=_new_run(job, context, number), roles=roles, stamps=stamps)
 
@@ -211,20 +262,65 @@ def _new_run(job: Job, context: PassContext, number: int) -> Run:
     return Run(number, stage, since=context.stamp, started=context.stamp)
 
 
-def _clock_from(job: Job, context: PassContext) -> datetime | None:
-    """Only kept where a deadline may require it."""
-    return context.stamp if job.policies.clock.deadline_from is DeadlineBase.STARTED and _has_clock(job) else None
-
-
-def _has_clock(job: Job) -> bool:
-    return job.policies.clock.deadline_seconds is not None or job.policies.pod_policy.memory is not Memory.RECORD
-
-
-def _start_clock(job: Job, state: JobState, context: PassContext) -> JobState:
-    """The clock that runs from the moment all pods of the run exist."""
-    if state.stamps.clock_from is not None or job.policies.clock.deadline_from is not DeadlineBase.CLOCK:
+def close(
+    job: Job,
+    state: JobState,
+    context: PassContext,
+    intent: Intent,
+    *,
+    outcome: Outcome | None = None,
+    finish: Finish = Finish.DRAINED,
+    at_deadline: bool = False,
+) -> JobState:
+    """The run closed for this reason; unchanged where it is closed for a stronger one."""
+    closed = state.close(intent, context.stamp, outcome)
+    if closed is state:
         return state
-    living = [task for role in state.roles for task in role.tasks if not task.is_done]
-    if not living or any(task.uid is None for task in living):
-        return state
-    return replace(state, stamps=replace(state.stamps, clock_from=context.stamp))
+    held = state.run.held or intent is Intent.HOLD
+    closed = replace(closed, run=replace(closed.run, at_deadline=at_deadline, held=held))
+    if intent is Intent.HOLD:
+        closed = replace(closed, stamps=replace(closed.stamps, held=context.stamp))
+    if job.policies.teardown.cut is not None:
+        closed = _stop_tasks(closed, job.policies.teardown.cut)
+    if intent is Intent.END and finish is Finish.AT_ONCE:
+        closed = end(closed, context)
+    return closed
+
+
+def end(state: JobState, context: PassContext) -> JobState:
+    """The job is over for good."""
+    run = state.run
+    if run.completed is None:
+        run = replace(run, completed=context.stamp)
+    run = run.at(Stage.DONE, context.stamp)
+    return replace(state, run=run, stamps=replace(state.stamps, ended=context.stamp))
+
+
+def give_up(state: JobState, outcome: Outcome, now: datetime) -> JobState:
+    """The job closed for good and without its tasks, where a state that has them cannot be stored.
+
+    Its pods belong to no task any more, so that the passes that follow delete them.
+    """
+    closed = state.close(Intent.END, now.replace(microsecond=0), outcome)
+    return replace(closed, roles=(), settled={}, round=Round())
+
+
+def _stop_tasks(state: JobState, outcome: Outcome) -> JobState:
+    return replace(state, roles=tuple(_stop_role_tasks(role, outcome) for role in state.roles))
+
+
+def _stop_role_tasks(role: RoleState, outcome: Outcome) -> RoleState:
+    return replace(role, tasks=tuple([task.with_outcome(outcome) for task in role.tasks]))
+
+
+def pods_to_keep(job: Job, state: JobState) -> KeepPods:
+    """Which pods a closed run keeps."""
+    teardown, run = job.policies.teardown, state.run
+    if run.intent is not Intent.END and run.held:
+        return job.policies.hold.keeps
+    if run.intent is Intent.RESTART:
+        return teardown.at_restart
+    if run.at_deadline and teardown.at_deadline is not None:
+        return teardown.at_deadline
+    failed = run.outcome is not None and not run.outcome.is_ok
+    return teardown.at_failed_end if failed and teardown.at_failed_end is not None else teardown.at_end

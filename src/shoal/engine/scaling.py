@@ -9,18 +9,57 @@ once and its pod is settled. Kept tasks are not touched.
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
+from enum import Enum
 from hashlib import blake2b
 from itertools import chain
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from shoal.engine.model import Job, Role
 from shoal.engine.observed import PodPhase
 from shoal.engine.pass_context import PassContext
-from shoal.engine.policies import CompletionsSize, DropMark, Memory, PodNames, VictimOrder, WeightedSize
 from shoal.engine.state import AttemptState, JobState, RoleState, SettledReason, TaskState, format_tasks
-from shoal.engine.types import NoticeKind, Stage
-from shoal.engine.unindexed_pods import deletion_rank, slots_wanted
+from shoal.engine.types import DROPPED, Memory, NoticeKind, Outcome, PodNames, Stage
+from shoal.engine.unindexed_pods import CompletionsSize, deletion_rank, slots_wanted
+
+if TYPE_CHECKING:
+    from shoal.engine.model import Job, Role
+
+
+@dataclass(frozen=True, slots=True)
+class FixedSize:
+    """Each role has the size it names."""
+
+
+@dataclass(frozen=True, slots=True)
+class WeightedSize:
+    """`total` members shared among the roles with a weight; roles of weight 0 keep their size."""
+
+    total: int
+
+
+Size = FixedSize | WeightedSize | CompletionsSize
+
+
+class VictimOrder(Enum):
+    HIGHEST = "highest"
+    PENDING_FIRST = "pending first"
+    NAMED = "named"  # Role.victims, then the highest
+    RANKED = "ranked"  # as a ReplicaSet ranks pods
+
+
+class DropMark(Enum):
+    LEDGER = "ledger"  # a dropped task lives on until its body is gone
+    POD = "pod"  # its body is marked before the delete
+    INFERRED = "inferred"
+
+
+@dataclass(frozen=True, slots=True)
+class ShrinkPolicy:
+    victims: VictimOrder = VictimOrder.HIGHEST
+    mark: DropMark = DropMark.INFERRED
+    outcome: Outcome = DROPPED
 
 
 def target_sizes(job: Job, state: JobState | None = None) -> dict[str, int]:

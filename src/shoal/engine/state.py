@@ -17,8 +17,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from shoal.engine.policies import Memory
-from shoal.engine.types import Action, EventType, Intent, Outcome, Stage, TaskRef
+from shoal.engine.types import Action, EventType, Intent, Memory, Outcome, Stage, TaskRef
 
 _NOTHING: Mapping[str, Any] = {}
 

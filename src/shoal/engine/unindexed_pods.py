@@ -8,18 +8,35 @@ to the role's counters and the slot is used again.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from shoal.engine.model import Job
 from shoal.engine.observed import ObservedPod, PodPhase
 from shoal.engine.pass_context import PassContext
-from shoal.engine.policies import CompletionsSize, ExternalDeletion, Memory, PodNames, SlotRelease
+from shoal.engine.pod_outcomes import ExternalDeletion, SlotRelease
 from shoal.engine.retry import settle_bodies
 from shoal.engine.state import JobState, RoleState, SettledReason, TaskState
+from shoal.engine.types import Memory, PodNames
+
+if TYPE_CHECKING:
+    from shoal.engine.model import Job
+
+
+@dataclass(frozen=True, slots=True)
+class CompletionsSize:
+    """As many at once as `parallelism` and the successes still missing allow; completions None: one success."""
+
+    parallelism: int
+    completions: int | None
+    indexed: bool = False  # each success belongs to an index of its own
+
 
 _LATE = datetime.max.replace(tzinfo=UTC)
+
+
 _PHASES = {PodPhase.PENDING: 0, PodPhase.UNKNOWN: 1}
 
 
