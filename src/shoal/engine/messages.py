@@ -53,6 +53,9 @@ CATALOG = Catalog(
         "RetriesExhausted": "{task} is not tried again: no retry is left",
         "Restarting.Task": "{tasks} restarts, because {cause}",
         "Restarting.Tasks": "{tasks} restart, because {cause}",
+        # what a task did that decided about the run
+        "Trigger.RetriesExhausted": "{task} failed and no retry is left",
+        "Trigger.Restarts": "{task} restarted {times} times",
         # causes
         "Cause.Text": "{text}",
         "Cause.Stop": "its user asked to stop it",

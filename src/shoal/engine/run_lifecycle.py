@@ -11,7 +11,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum
-from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -20,13 +19,12 @@ from shoal.engine.completion import Finish
 from shoal.engine.gates import GroupGate
 from shoal.engine.observed import ObservedPod, RunOwnerRef
 from shoal.engine.pass_context import PassContext
-from shoal.engine.retry import BudgetScope, BudgetUnit, RetryDecision, UniformDelay
+from shoal.engine.retry import BudgetScope, BudgetUnit, RetryDecision, retry_backoff
 from shoal.engine.scaling import new_roles
 from shoal.engine.state import JobState, RoleState, Round, Run, TaskState
 from shoal.engine.timeouts import clock_start, start_clock
 from shoal.engine.types import (
     Action,
-    FailureClass,
     Intent,
     KeepPods,
     Lifetime,
@@ -73,7 +71,7 @@ class Drained(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Teardown:
-    at_retry: KeepPods = KeepPods.NONE  # the body a retried attempt leaves behind
+    at_retry: KeepPods = KeepPods.NONE  # the pod of an attempt that is retried
     at_done: KeepPods = KeepPods.ALL  # a task that will not be retried
     at_restart: KeepPods = KeepPods.NONE
     at_end: KeepPods = KeepPods.FINISHED
@@ -85,7 +83,7 @@ class Teardown:
 
 
 def open_first_run(job: Job, state: JobState, context: PassContext) -> JobState:
-    """The first look at a job: its first run opens, and values that outlive an edit are copied."""
+    """The first pass of a job: its first run opens, and values that outlive an edit are copied."""
     stamps = replace(state.stamps, started=context.stamp, clock_from=clock_start(job, context))
     state = replace(state, run=_new_run(job, context, 0), stamps=stamps, frozen=dict(job.policies.rendezvous.frozen))
     context.emit("", "Started", job=job.name, run=0)
@@ -100,11 +98,13 @@ def advance_run(job: Job, state: JobState, context: PassContext) -> JobState:
     if state.run.stage is not Stage.OVER:
         if not is_drained(job, state, context):
             return state
-        state = _finish_run(job, state, context)
-    intent = state.run.intent
-    if intent is Intent.END:
-        return _after_end(job, state, context)
-    if intent is Intent.RESTART and not job.deleting:
+        state = replace(state, run=state.run.at(Stage.OVER, context.stamp))
+        if job.policies.pod_policy.memory is Memory.RECORD:
+            # Where tasks are recorded, whatever was left of them is done with the run.
+            state = replace(state, roles=tuple(_all_done(role, context) for role in state.roles))
+    if state.run.intent is Intent.END:
+        return _end_or_retry(job, state, context)
+    if state.run.intent is Intent.RESTART and not job.deleting:
         if context.released and job.policies.hold.release_counts:
             context.requeue = True  # the restart is visible before it has begun
             return state
@@ -118,9 +118,11 @@ def is_drained(job: Job, state: JobState, context: PassContext) -> bool:
         if run.stage <= Stage.REQUESTED:
             return (RunOwnerRef(), run.run_owner or "") in context.gone
         return context.run_owner is None
-    if any(_lives_for_a_run(gate) and gate.groups and context.observed.groups for gate in _group_gates(job)):
+    group_gates = (gate for gate in job.policies.gates if isinstance(gate, GroupGate) and gate.groups)
+    if context.observed.groups and any(gate.lifetime is Lifetime.RUN for gate in group_gates):
         return False
-    remaining = [pod for pod in _all_pods(context) if must_delete(job, state, pod)]
+    pods = [*context.pods.values(), *context.settled_pods, *context.strays]
+    remaining = [pod for pod in pods if must_delete(job, state, pod)]
     if job.policies.pod_policy.memory is Memory.FINALIZER:
         # A released pod is matched to no task and may still exist.
         remaining += [pod for pod in context.observed.pods if pod.owned and pod.leaving and not pod.is_finished]
@@ -131,31 +133,11 @@ def is_drained(job: Job, state: JobState, context: PassContext) -> bool:
 
 
 def must_delete(job: Job, state: JobState, pod: ObservedPod) -> bool:
-    """Whether a closed run may not keep this body."""
+    """Whether a closed run may not keep this pod."""
     keep = pods_to_keep(job, state)
     if pod.leaving or keep is KeepPods.NONE:
         return True
     return keep is KeepPods.FINISHED and not pod.is_finished
-
-
-def _all_pods(context: PassContext) -> list[ObservedPod]:
-    return [*context.pods.values(), *context.settled_pods, *context.strays]
-
-
-def _group_gates(job: Job) -> list[GroupGate]:
-    return [gate for gate in job.policies.gates if isinstance(gate, GroupGate)]
-
-
-def _lives_for_a_run(gate: GroupGate) -> bool:
-    return gate.lifetime is Lifetime.RUN
-
-
-def _finish_run(job: Job, state: JobState, context: PassContext) -> JobState:
-    """Everything is gone. Where tasks are recorded, whatever was left of them is done with the run."""
-    state = replace(state, run=state.run.at(Stage.OVER, context.stamp))
-    if job.policies.pod_policy.memory is Memory.RECORD:
-        state = replace(state, roles=tuple(_all_done(role, context) for role in state.roles))
-    return state
 
 
 def _all_done(role: RoleState, context: PassContext) -> RoleState:
@@ -166,40 +148,43 @@ def _all_done(role: RoleState, context: PassContext) -> RoleState:
     return replace(role, tasks=tuple(tasks))
 
 
-def _after_end(job: Job, state: JobState, context: PassContext) -> JobState:
-    """The run's own retry: once decided it is carried out after its delay, or at once where a stop is requested."""
+def _end_or_retry(job: Job, state: JobState, context: PassContext) -> JobState:
+    """A decided retry of the run is carried out after its delay, or at once where a stop is requested."""
     run = state.run
+    decision = _retry_decision(job, state)
     if run.delay_seconds is None:
-        decision = _retry_decision(job, state)
-        if decision is RetryDecision.DONE or job.deleting:
-            return _ended(job, state, context) if decision is RetryDecision.DONE else state
-        delay = _delay(job, state, context)
+        if decision is RetryDecision.DONE:
+            return _end_job(job, state, context)
+        if job.deleting:
+            return state
+        assert job.policies.run_retry is not None
+        assert run.outcome is not None
+        # Drawn from this pass's nonce; stored, so that a restart of the operator keeps it.
+        seed = f"{job.uid}/{context.observed.nonce}/delay/{run.number}"
+        delay = retry_backoff(job.policies.run_retry.delay, run.outcome, charged=state.charged, seed=seed)
         if delay and not job.stop:
             context.emit("", "RunDelayed", job=job.name, seconds=delay, run=run.number + 1)
             return replace(state, run=replace(run, delay_seconds=delay))
-    elif job.deleting or not _is_due(run, job, context):
-        return state
+    else:
+        assert run.since is not None
+        is_due = job.stop or context.now >= run.since + timedelta(seconds=run.delay_seconds)
+        if job.deleting or not is_due:
+            return state
     context.notify(NoticeKind.JOB_RETRY, "", state)
-    if _retry_decision(job, state) is RetryDecision.CHARGED:
+    if decision is RetryDecision.CHARGED:
         state = state.with_charge("")
         context.charge(f"run {run.number}", "")
     return _open_next(job, state, context)
 
 
-def _ended(job: Job, state: JobState, context: PassContext) -> JobState:
+def _end_job(job: Job, state: JobState, context: PassContext) -> JobState:
     outcome = state.run.outcome
     if outcome is not None and outcome.final and not outcome.is_ok:
         context.emit("", "Stopped", job=job.name)
-        return end(state, context)
-    what = "Succeeded" if outcome is not None and outcome.is_ok else "Failed"
-    context.emit("", what, warning=what == "Failed", job=job.name, phrase=outcome.phrase if outcome else what)
+    else:
+        what = "Succeeded" if outcome is not None and outcome.is_ok else "Failed"
+        context.emit("", what, warning=what == "Failed", job=job.name, phrase=outcome.phrase if outcome else what)
     return end(state, context)
-
-
-def _is_due(run: Run, job: Job, context: PassContext) -> bool:
-    assert run.since is not None
-    assert run.delay_seconds is not None
-    return job.stop or context.now >= run.since + timedelta(seconds=run.delay_seconds)
 
 
 def _retry_decision(job: Job, state: JobState) -> RetryDecision:
@@ -207,26 +192,12 @@ def _retry_decision(job: Job, state: JobState) -> RetryDecision:
     if retry is None or outcome is None:
         return RetryDecision.DONE
     decision = retry.decide(outcome)
-    if decision is not RetryDecision.CHARGED:
-        return decision
-    budget = next(
-        (b for b in job.policies.budgets if b.unit is BudgetUnit.ATTEMPTS and b.scope is BudgetScope.JOB), None
-    )
-    empty = budget is not None and budget.permits is not None and state.charged >= budget.permits
-    # A decided retry is kept, even if the budget was cut since.
-    return RetryDecision.DONE if empty and state.run.delay_seconds is None else decision
-
-
-def _delay(job: Job, state: JobState, context: PassContext) -> int:
-    """Seconds until the next run, drawn from this pass's nonce; stored, so that a restart keeps it."""
-    retry, outcome = job.policies.run_retry, state.run.outcome
-    if retry is None or outcome is None or outcome.failure_class is not FailureClass.CONFLICT:
-        return 0
-    if not isinstance(retry.delay, UniformDelay):
-        return 0
-    seed = f"{job.uid}/{context.observed.nonce}/delay/{state.run.number}".encode()
-    drawn = int.from_bytes(blake2b(seed, digest_size=8).digest(), "big")
-    return retry.delay.low + drawn % (retry.delay.high - retry.delay.low + 1)
+    if decision is not RetryDecision.CHARGED or state.run.delay_seconds is not None:
+        return decision  # a retry that is only delayed is kept, even if the budget was cut since
+    budgets = (b for b in job.policies.budgets if b.unit is BudgetUnit.ATTEMPTS and b.scope is BudgetScope.JOB)
+    budget = next(budgets, None)
+    is_empty = budget is not None and budget.permits is not None and state.charged >= budget.permits
+    return RetryDecision.DONE if is_empty else decision
 
 
 def _open_next(job: Job, state: JobState, context: PassContext) -> JobState:
@@ -280,8 +251,9 @@ def close(
     closed = replace(closed, run=replace(closed.run, at_deadline=at_deadline, held=held))
     if intent is Intent.HOLD:
         closed = replace(closed, stamps=replace(closed.stamps, held=context.stamp))
-    if job.policies.teardown.cut is not None:
-        closed = _stop_tasks(closed, job.policies.teardown.cut)
+    if (cut := job.policies.teardown.cut) is not None:
+        roles = [replace(role, tasks=tuple([task.with_outcome(cut) for task in role.tasks])) for role in closed.roles]
+        closed = replace(closed, roles=tuple(roles))
     if intent is Intent.END and finish is Finish.AT_ONCE:
         closed = end(closed, context)
     return closed
@@ -303,14 +275,6 @@ def give_up(state: JobState, outcome: Outcome, now: datetime) -> JobState:
     """
     closed = state.close(Intent.END, now.replace(microsecond=0), outcome)
     return replace(closed, roles=(), settled={}, round=Round())
-
-
-def _stop_tasks(state: JobState, outcome: Outcome) -> JobState:
-    return replace(state, roles=tuple(_stop_role_tasks(role, outcome) for role in state.roles))
-
-
-def _stop_role_tasks(role: RoleState, outcome: Outcome) -> RoleState:
-    return replace(role, tasks=tuple([task.with_outcome(outcome) for task in role.tasks]))
 
 
 def pods_to_keep(job: Job, state: JobState) -> KeepPods:

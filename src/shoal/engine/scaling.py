@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from shoal.engine.observed import PodPhase
-from shoal.engine.pass_context import PassContext
+from shoal.engine.pass_context import PassContext, settle_pods
 from shoal.engine.state import AttemptState, JobState, RoleState, SettledReason, TaskState, format_tasks
 from shoal.engine.types import DROPPED, Memory, NoticeKind, Outcome, PodNames, Stage
 from shoal.engine.unindexed_pods import CompletionsSize, deletion_rank, slots_wanted
@@ -50,8 +50,8 @@ class VictimOrder(Enum):
 
 
 class DropMark(Enum):
-    LEDGER = "ledger"  # a dropped task lives on until its body is gone
-    POD = "pod"  # its body is marked before the delete
+    LEDGER = "ledger"  # a dropped task is kept until its pod is gone
+    POD = "pod"  # its pod is marked before the delete
     INFERRED = "inferred"
 
 
@@ -66,16 +66,16 @@ def target_sizes(job: Job, state: JobState | None = None) -> dict[str, int]:
     """How many tasks each role should have now."""
     size = job.policies.size
     if isinstance(size, WeightedSize):
-        return _weighted(job, size.total)
+        return _weighted_sizes(job, size.total)
     if isinstance(size, CompletionsSize):
-        return {role.name: _open_completions(role.name, size, state) for role in job.roles}
+        return {role.name: _open_completions(size, state.role(role.name) if state else None) for role in job.roles}
     return {role.name: role.size for role in job.roles}
 
 
-def _weighted(job: Job, total: int) -> dict[str, int]:
+def _weighted_sizes(job: Job, total: int) -> dict[str, int]:
     """One member at a time to the role with the smallest count / weight, ties to the first; all in integers.
 
-    Giving them one by one keeps earlier gifts when the total grows, which rounding shares would not.
+    Adding them one by one keeps what a role already has when the total grows, which rounding shares would not.
     """
     counts = {role.name: 0 if role.weight else role.size for role in job.roles}
     scalable = [role for role in job.roles if role.weight]
@@ -88,20 +88,17 @@ def _weighted(job: Job, total: int) -> dict[str, int]:
     return counts
 
 
-def _open_completions(name: str, size: CompletionsSize, state: JobState | None) -> int:
-    role = state.role(name) if state else None
-    achieved = 0
-    if role is not None:
-        achieved = role.ok_count + sum(1 for task in role.tasks if task.is_done and task.outcome and task.outcome.is_ok)
-    if size.completions is None:
-        return min(_existing_tasks(role), size.parallelism) if achieved else size.parallelism
-    return max(0, min(size.parallelism, size.completions - achieved))
-
-
-def _existing_tasks(role: RoleState | None) -> int:
-    """Existing pods may finish; no more are created."""
+def _open_completions(size: CompletionsSize, role: RoleState | None) -> int:
     tasks = role.tasks if role is not None else ()
-    return sum(1 for task in tasks if task.uid is not None and not task.is_done and not task.dropped)
+    achieved = role.ok_count if role is not None else 0
+    achieved += sum(1 for task in tasks if task.is_done and task.outcome and task.outcome.is_ok)
+    if size.completions is not None:
+        return max(0, min(size.parallelism, size.completions - achieved))
+    if not achieved:
+        return size.parallelism
+    # After the first success existing pods may finish, and no more are created.
+    existing = sum(1 for task in tasks if task.uid is not None and not task.is_done and not task.dropped)
+    return min(existing, size.parallelism)
 
 
 def resize(job: Job, state: JobState, context: PassContext) -> JobState:
@@ -112,30 +109,35 @@ def resize(job: Job, state: JobState, context: PassContext) -> JobState:
     state = _copy_force_times(state, context)
     if not state.run.is_open:
         return state
-    wanted = {role.name: role for role in job.roles}
+    known = {role.name: role for role in state.roles}
+    before = [known.get(role.name) or _new_role(role, context) for role in job.roles]
+    # Roles removed from the spec come last and stay until their pods are gone.
+    before += [role for role in state.roles if role.name not in context.roles]
     roles: list[RoleState] = []
     settled: dict[str, SettledReason] = {}
-    grows = {role.name for role in state.roles}  # the others are there for the first time, which is no growth
-    for role in _in_spec_order(job, state, context):
-        after = _resized(wanted.get(role.name), role, context, settled, is_told=role.name in grows)
-        if after.tasks or after.name in wanted:
+    for role in before:
+        # A role that is there for the first time has not grown.
+        after = _resize_role(role, context, settled, is_reported=role.name in known)
+        if after.tasks or after.name in context.roles:
             roles.append(after)
     if len(roles) != len(state.roles) or any(a is not b for a, b in zip(roles, state.roles, strict=True)):
         state = replace(state, roles=tuple(roles))
-    return _settle(state, settled, context)
+    return settle_pods(state, context, settled)
 
 
 def new_roles(job: Job, context: PassContext) -> tuple[RoleState, ...]:
     """The tasks of a run that opens now."""
     return tuple(
-        RoleState(
-            role.name,
-            instance=_instance(context, role.name, -1),
-            force_after_seconds=role.force_after_seconds,
+        replace(
+            _new_role(role, context),
             tasks=tuple([_new_task(context, role.name, index) for index in range(context.sizes[role.name])]),
         )
         for role in job.roles
     )
+
+
+def _new_role(role: Role, context: PassContext) -> RoleState:
+    return RoleState(role.name, _instance(context, role.name, -1), role.force_after_seconds)
 
 
 def _copy_force_times(state: JobState, context: PassContext) -> JobState:
@@ -150,48 +152,42 @@ def _copy_force_times(state: JobState, context: PassContext) -> JobState:
     return replace(state, roles=tuple(roles)) if changed else state
 
 
-def _in_spec_order(job: Job, state: JobState, context: PassContext) -> list[RoleState]:
-    """Every role of the spec, then those removed from it, which stay until their pods are gone."""
-    known = {role.name: role for role in state.roles}
-    wanted = [
-        known[role.name]
-        if role.name in known
-        else RoleState(role.name, _instance(context, role.name, -1), role.force_after_seconds)
-        for role in job.roles
-    ]
-    names = {role.name for role in wanted}
-    return [*wanted, *(role for role in state.roles if role.name not in names)]
-
-
-def _resized(
-    spec: Role | None, role: RoleState, context: PassContext, settled: dict[str, SettledReason], *, is_told: bool
+def _resize_role(
+    role: RoleState, context: PassContext, settled: dict[str, SettledReason], *, is_reported: bool
 ) -> RoleState:
     """Remove and replace what was dropped before, drop what is too much, add what is missing."""
     size = context.sizes.get(role.name, 0)
-    completions = context.job.policies.size
-    if isinstance(completions, CompletionsSize):
-        return _resized_slots(role, completions, context, settled)
+    if isinstance(context.job.policies.size, CompletionsSize):
+        return _resize_slots(role, context.job.policies.size, context, settled)
     kept = [task for task in role.tasks if not task.dropped]
     if len(kept) == len(role.tasks) == size and (not size or role.tasks[-1].index == size - 1):
         return role
-    going = victims(spec, role, context, len(kept) - size)
+    going = victims(context.roles.get(role.name), role, context, len(kept) - size)
     wanted = _wanted_indexes(role, {task.index for task in kept}.difference(going), size)
-    tasks = _without_dropped_tail(role, wanted, context)
-    tasks = [_replaced(task, role.name, context) if task.index in wanted else task for task in tasks]
+    tasks = list(role.tasks)
+    # Dropped tasks that are done leave from the tail, so that positions below stay what they were.
+    while tasks and tasks[-1].dropped and tasks[-1].is_done and tasks[-1].index not in wanted:
+        context.notify(NoticeKind.TASK_REMOVED, role.name, tasks.pop())
+    for position, task in enumerate(tasks):
+        if task.dropped and task.is_done and task.index in wanted:  # wanted again: it gets a new task
+            context.notify(NoticeKind.TASK_REMOVED, role.name, task)
+            name = f"{role.name}-{task.index}"
+            context.emit(name, "TaskReplaced", task=name)
+            tasks[position] = _new_task(context, role.name, task.index)
     if going:
         context.emit(role.name, "ScaledDown", tasks=format_tasks(role.name, going), size=size)
         tasks = _drop(tasks, role.name, set(going), context, settled)
     added = sorted(wanted.difference(task.index for task in tasks))
     if added:
         tasks = sorted([*tasks, *(_new_task(context, role.name, i) for i in added)], key=lambda task: task.index)
-        if is_told:
+        if is_reported:
             context.emit(role.name, "ScaledUp", tasks=format_tasks(role.name, added), size=size)
     if len(tasks) == len(role.tasks) and all(a is b for a, b in zip(tasks, role.tasks, strict=True)):
         return role
     return replace(role, tasks=tuple(tasks))
 
 
-def _resized_slots(
+def _resize_slots(
     role: RoleState, size: CompletionsSize, context: PassContext, settled: dict[str, SettledReason]
 ) -> RoleState:
     wanted = slots_wanted(role, size, context.sizes.get(role.name, 0))
@@ -249,28 +245,10 @@ def victims(spec: Role | None, role: RoleState, context: PassContext, count: int
     return sorted(task.index for task in sorted(tasks, key=first_to_go)[:count])
 
 
-def _without_dropped_tail(role: RoleState, wanted: set[int], context: PassContext) -> list[TaskState]:
-    """Dropped tasks that are done leave from the tail, so that positions below stay what they were."""
-    tasks = list(role.tasks)
-    while tasks and tasks[-1].dropped and tasks[-1].is_done and tasks[-1].index not in wanted:
-        context.notify(NoticeKind.TASK_REMOVED, role.name, tasks.pop())
-    return tasks
-
-
-def _replaced(task: TaskState, role: str, context: PassContext) -> TaskState:
-    """A wanted index whose task was dropped gets a new one, once the old one is done."""
-    if not (task.dropped and task.is_done):
-        return task
-    context.notify(NoticeKind.TASK_REMOVED, role, task)
-    context.emit(f"{role}-{task.index}", "TaskReplaced", task=f"{role}-{task.index}")
-    return _new_task(context, role, task.index)
-
-
 def _drop(
     tasks: list[TaskState], role: str, going: set[int], context: PassContext, settled: dict[str, SettledReason]
 ) -> list[TaskState]:
-    shrink = context.job.policies.shrink
-    if shrink.mark is DropMark.LEDGER:
+    if context.job.policies.shrink.mark is DropMark.LEDGER:
         return [_dropped(task, context) if task.index in going else task for task in tasks]
     for index in going:
         pod = context.pods.get((role, index))
@@ -292,18 +270,6 @@ def _dropped(task: TaskState, context: PassContext) -> TaskState:
     if Stage.PREPARING <= task.stage <= Stage.RUNNING:
         return task.at(Stage.CLOSING, context.stamp)
     return task
-
-
-def _settle(state: JobState, settled: dict[str, SettledReason], context: PassContext) -> JobState:
-    """Pods of dropped tasks raise nothing from here on."""
-    if not settled:
-        return state
-    for uid, why in settled.items():
-        pod = context.pods.get((why.role, why.index))
-        if pod is not None and pod.uid == uid:
-            del context.pods[(why.role, why.index)]
-            context.settled_pods.append(pod)
-    return state.settle(settled)
 
 
 def _new_task(context: PassContext, role: str, index: int) -> TaskState:

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from shoal.engine.messages import CATALOG
 from shoal.engine.observed import ObservedPod, PodPhase
 from shoal.engine.pass_context import PassContext
-from shoal.engine.reactions import Reaction, container_restarts, counts, is_excused
-from shoal.engine.retry import BudgetUnit, RetryBudget, WhenEmpty, run_created_from, task_created_from
+from shoal.engine.reactions import container_restarts, counts, is_excused
+from shoal.engine.retry import BudgetUnit, RetryBudget, WhenEmpty, created_from
 from shoal.engine.state import JobState
 from shoal.engine.types import BAD, EventType, Memory, Outcome, Stage, Trigger
 from shoal.kube.messages import Message
@@ -49,12 +50,10 @@ class Timeouts:
 
 
 def clock_start(job: Job, context: PassContext) -> datetime | None:
-    """Only kept where a deadline may require it."""
-    return context.stamp if job.policies.clock.deadline_from is DeadlineBase.STARTED and _has_clock(job) else None
-
-
-def _has_clock(job: Job) -> bool:
-    return job.policies.clock.deadline_seconds is not None or job.policies.pod_policy.memory is not Memory.RECORD
+    """Where the deadline of a run that opens now is counted from, if not from the creation of all its pods."""
+    # Recorded only where a deadline may need it: a full record without a deadline does without.
+    may_need_it = job.policies.clock.deadline_seconds is not None or job.policies.pod_policy.memory is not Memory.RECORD
+    return context.stamp if may_need_it and job.policies.clock.deadline_from is DeadlineBase.STARTED else None
 
 
 def start_clock(job: Job, state: JobState, context: PassContext) -> JobState:
@@ -95,11 +94,12 @@ def exceeded_limit(
 
 
 def _restart_limit_outcome(budget: RetryBudget, context: PassContext) -> Outcome:
-    """The budget's outcome with the body that restarted most often, and the code its container ended with before."""
+    """The budget's outcome with the pod that restarted most often, and the code its container ended with before."""
     counted = [(pod.restarts, *key, pod) for key, pod in context.pods.items() if counts(budget, key[0], pod)]
     restarts, role, index, pod = max(counted, key=lambda each: each[0])
     code = next((each.last_code for each in pod.containers if each.last_code), 0)
-    return budget.outcome.blaming(Trigger(role, index, f"{role}-{index} restarted {restarts} times"), code)
+    text = CATALOG.text(Message("Trigger.Restarts", {"task": f"{role}-{index}", "times": restarts}))
+    return budget.outcome.blaming(Trigger(role, index, text), code)
 
 
 def force_due(state: JobState, pod: ObservedPod) -> datetime | None:
@@ -116,69 +116,49 @@ def ttl_due(job: Job, state: JobState) -> datetime | None:
 
 
 def next_wakeup(job: Job, state: JobState, context: PassContext) -> datetime | None:
-    ahead = [moment for moment in _wakeup_times(job, state, context) if moment > context.now]
-    return _rounded_up(min(ahead)) if ahead else None
-
-
-def _rounded_up(moment: datetime) -> datetime:
-    whole = moment.replace(microsecond=0)
-    return whole if whole == moment else whole + timedelta(seconds=1)
-
-
-def _wakeup_times(job: Job, state: JobState, context: PassContext) -> Iterator[datetime]:
-    for found in (deadline(job, state), ttl_due(job, state), _next_run(state)):
-        if found is not None:
-            yield found
-    for due in state.due.values():
-        yield due.at
-    for pod in context.observed.pods:
-        if pod.leaving and pod.owned:
-            forced = force_due(state, pod)
-            if forced is not None:
-                yield forced
-    if state.run.is_open:
-        yield from _of_tasks(job, state)
-        yield from _of_pending(job, state, context)
-
-
-def _next_run(state: JobState) -> datetime | None:
+    """The earliest time at which another pass is due although nothing was observed, rounded up to a whole second."""
+    times = [deadline(job, state), ttl_due(job, state), *(due.at for due in state.due.values())]
     run = state.run
-    if run.stage is not Stage.OVER or run.delay_seconds is None or run.since is None:
+    if run.stage is Stage.OVER and run.delay_seconds is not None and run.since is not None:
+        times.append(run.since + timedelta(seconds=run.delay_seconds))
+    times += [force_due(state, pod) for pod in context.observed.pods if pod.leaving and pod.owned]
+    if run.is_open:
+        times += _creation_times(job, state)
+        times += _pending_times(job, state, context)
+    ahead = [moment for moment in times if moment is not None and moment > context.now]
+    if not ahead:
         return None
-    return run.since + timedelta(seconds=run.delay_seconds)
+    whole = min(ahead).replace(microsecond=0)
+    return whole if whole == min(ahead) else whole + timedelta(seconds=1)
 
 
-def _of_tasks(job: Job, state: JobState) -> Iterator[datetime]:
-    """Delayed retries, and created objects that are not observed yet."""
-    created_from = run_created_from(job, state)
-    if created_from is not None:
-        yield created_from
-    limit = job.policies.clock.creation_seconds
+def _creation_times(job: Job, state: JobState) -> Iterator[datetime | None]:
+    """When retries may be created, and when created objects must be observed."""
+    clock = job.policies.clock
+    yield created_from(clock, state.run)
+    limit = timedelta(seconds=clock.creation_seconds) if clock.creation_seconds is not None else None
     if limit is not None and state.run.stage is Stage.REQUESTED and state.run.since is not None:
-        yield state.run.since + timedelta(seconds=limit)
+        yield state.run.since + limit
     for role in state.roles:
         for task in role.tasks:
-            if task.stage is Stage.REQUESTED:
-                if limit is not None and task.since is not None:
-                    yield task.since + timedelta(seconds=limit)
-            elif task.stage is Stage.WAITING:
-                created_from = task_created_from(job, task)
-                if created_from is not None:
-                    yield created_from
+            if task.stage is Stage.WAITING:
+                yield created_from(clock, task.attempt, task.not_before)
+            elif task.stage is Stage.REQUESTED and limit is not None and task.since is not None:
+                yield task.since + limit
 
 
-def _of_pending(job: Job, state: JobState, context: PassContext) -> Iterator[datetime]:
+def _pending_times(job: Job, state: JobState, context: PassContext) -> Iterator[datetime]:
     """When the time ends that a reaction gives pods to stop being pending."""
-    reactions = {role.name: [*role.reactions, *job.policies.reactions] for role in job.roles}
-    if not any(_has_delay(reaction) for several in reactions.values() for reaction in several):
+    seconds = {
+        role.name: [
+            reaction.after_seconds
+            for reaction in (*role.reactions, *job.policies.reactions)
+            if reaction.after_seconds and reaction.events & {EventType.TASK_PENDING, EventType.ANY}
+        ]
+        for role in job.roles
+    }
+    if not any(seconds.values()):
         return
     for (role, index), pod in context.pods.items():
         if pod.phase is PodPhase.PENDING and pod.created is not None and not is_excused(state, role, index):
-            for reaction in reactions.get(role, ()):
-                if _has_delay(reaction):
-                    yield pod.created + timedelta(seconds=reaction.after_seconds)
-
-
-def _has_delay(reaction: Reaction) -> bool:
-    is_meant = EventType.TASK_PENDING in reaction.events or EventType.ANY in reaction.events
-    return bool(reaction.after_seconds) and is_meant
+            yield from (pod.created + timedelta(seconds=after) for after in seconds.get(role, ()))

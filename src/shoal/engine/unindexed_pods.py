@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from shoal.engine.observed import ObservedPod, PodPhase
-from shoal.engine.pass_context import PassContext
+from shoal.engine.pass_context import PassContext, settle_pods
 from shoal.engine.pod_outcomes import ExternalDeletion, SlotRelease
-from shoal.engine.retry import settle_bodies
 from shoal.engine.state import JobState, RoleState, SettledReason, TaskState
 from shoal.engine.types import Memory, PodNames
 
@@ -156,4 +155,4 @@ def count_done(job: Job, state: JobState, context: PassContext) -> JobState:
         counts = {"ok_count": role.ok_count + good, "bad_count": role.bad_count + len(done) - good}
         roles.append(replace(role, tasks=living, **counts) if done else role)
     context.requeue = True
-    return settle_bodies(replace(state, roles=tuple(roles)), context, settled)
+    return settle_pods(replace(state, roles=tuple(roles)), context, settled)
