@@ -25,7 +25,7 @@ CASES: dict[str, tuple[list[Line], list[tuple[int, str]]]] = {
         [line(0, LOST, "w-0"), line(0, RETRIED, "w-0", 1, charged=1),
          line(1, LOST, "w-1"), line(1, RETRIED, "w-1", 1, charged=1)],
         [(0, "w-0 and w-1 were lost in attempt 0: x."),
-         (0, "w-0 and w-1 are tried again as attempt 1 (1 charged each).")],
+         (0, "w-0 and w-1 are retried as attempt 1 (counted retries: 1 each).")],
     ),
     "out of order": (
         [line(9, EVICTED, "w-1"), line(3, EVICTED, "w-0"), line(4, EVICTED, "w-7")],
@@ -53,7 +53,7 @@ CASES: dict[str, tuple[list[Line], list[tuple[int, str]]]] = {
     ),
     "a code without a text for several": (
         [line(0, "TaskReplaced", "w-0"), line(0, "TaskReplaced", "w-1")],
-        [(0, "w-0 is wanted again and restarts."), (0, "w-1 is wanted again and restarts.")],
+        [(0, f"w-{index} is created again, because its role was scaled up.") for index in (0, 1)],
     ),
     "no message": (
         [Line(T0, "w-0 was lost in attempt 0: x."), Line(T0, "w-1 was lost in attempt 0: x.")],

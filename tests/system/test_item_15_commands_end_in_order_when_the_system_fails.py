@@ -118,9 +118,7 @@ def test_down_names_the_jobs_whose_pods_end_for_good(shell: Shell, cluster: Loca
     shell("wait", "stays", "--for", "running")
     said = shell("down")
     cluster.wait()
-    assert (
-        "Pods of these end for good, and their retry policies decide what follows: Framework stays (1 pod)." in said
-    ), said
+    assert "Pods of these jobs are terminated; their retry policies apply: Framework stays (1 pod)." in said, said
 
 
 def test_commands_that_follow_a_cluster_end_when_it_goes_away(shell: Shell, cluster: LocalCluster) -> None:

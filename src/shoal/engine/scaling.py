@@ -194,7 +194,7 @@ def _resize_slots(
     staying = {task.index for task in wanted}
     going = {task.index for task in role.tasks if task.index not in staying}
     if going:
-        context.emit(role.name, "ScaledDown.Unindexed", tasks=format_tasks(role.name, going), size=len(wanted))
+        context.emit(role.name, "ScaledDown", tasks=format_tasks(role.name, going), size=len(wanted))
         _drop(list(role.tasks), role.name, going, context, settled)
     if len(wanted) == len(role.tasks) and not going:
         return role

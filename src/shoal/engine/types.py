@@ -46,12 +46,7 @@ class Trigger(msgspec.Struct, frozen=True, gc=False):
 
     role: str
     index: int
-    text: str = ""
-
-    def __str__(self) -> str:
-        """What it did, beginning with its name."""
-        name = f"{self.role}-{self.index}"
-        return self.text if self.text.startswith(name) else f"{name}: {self.text}".rstrip(": ")
+    text: str = ""  # `messages.describe_trigger` shows it
 
 
 class ContainerEnd(msgspec.Struct, frozen=True, gc=False):

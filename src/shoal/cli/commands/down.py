@@ -48,7 +48,7 @@ def command(folder: Path, timeout: float) -> None:
         signal.pidfd_send_signal(process, signal.SIGTERM)
         click.echo(f"Stopping the cluster in {data.path}; each pod has its grace period to end ...")
         if ending := jobs_that_end(stopped or ()):
-            click.echo(f"Pods of these end for good, and their retry policies decide what follows: {ending}.")
+            click.echo(f"Pods of these jobs are terminated; their retry policies apply: {ending}.")
         ended, _, _ = select.select([process], [], [], timeout)
     finally:
         os.close(process)
@@ -70,7 +70,7 @@ def _end_orphans(data: DataFolder) -> None:
         count, pods = end_pods(data)
     click.echo(f"Ended {_plural(count, 'pod', 'pods')}. {describe_remaining_pods(data, pods)}")
     if ending := jobs_that_end(pods):
-        click.echo(f"Pods of these have ended for good, and their retry policies decide what follows: {ending}.")
+        click.echo(f"Pods of these jobs were terminated; their retry policies apply: {ending}.")
 
 
 def jobs_that_end(pods: Iterable[Mapping[str, Any]]) -> str:
