@@ -277,7 +277,9 @@ def evaluate_completion(
             ended = _completed_tasks(state, fresh)
             rule = held[0]
             if len(held) > 1:  # the one triggered first; ties: the order written
-                rule = min(held, key=lambda rule: _triggered_at(rule, _required_count(job, rule, tallies), ended))
+                triggers = [_trigger(rule, _required_count(job, rule, tallies), ended) for rule in held]
+                moments = [(each.completed, each.is_fresh) if each is not None else (_NEVER, True) for each in triggers]
+                rule = held[moments.index(min(moments))]
             return rule, _rule_outcome(job, tallies, rule, ended)
     return None
 
@@ -303,11 +305,6 @@ def _completed_tasks(state: JobState, fresh: Collection[TaskRef]) -> list[Comple
         for ref in (TaskRef(role.name, task.index),)
     ]
     return sorted(ended, key=lambda each: each[:4])
-
-
-def _triggered_at(rule: CompletionRule, need: int, ended: list[CompletedTask]) -> tuple[datetime, bool]:
-    trigger = _trigger(rule, need, ended)
-    return (trigger.completed, trigger.is_fresh) if trigger is not None else (_NEVER, True)
 
 
 def _required_count(job: Job, rule: CompletionRule, tallies: Tallies) -> int:

@@ -6,6 +6,7 @@ have been opened in this very pass. A gate whose policy is to hold counts as a r
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
@@ -21,7 +22,8 @@ from shoal.engine.writes import GateStatus
 from shoal.kube.messages import Message
 
 if TYPE_CHECKING:
-    from shoal.engine.model import Job, Role
+    from shoal.engine.model import Job
+    from shoal.engine.observed import ObservedGroup
     from shoal.engine.reclaim import ReclaimLimits
 
 
@@ -54,19 +56,39 @@ class GroupGate:
     when_closed: WhenShut = WhenShut.IGNORE
     reason: str = ""  # of the Event about a group that is not admitted
 
-    def groups_of(self, role: str) -> list[GroupPlan]:
-        return [plan for plan in self.groups if not plan.roles or role in plan.roles]
+    def status(self, role: str, groups: Mapping[str, ObservedGroup]) -> GateStatus:
+        plans = [plan for plan in self.groups if not plan.roles or role in plan.roles]
+        code = next(filter(None, (self._why_closed(groups.get(plan.key)) for plan in plans)), "")
+        if not code:
+            return GateStatus(role)
+        for plan in plans:
+            group = groups.get(plan.key)
+            if self.reason and group is not None and group.pending_reason:
+                # The group has a reason of its own not to be admitted, which is worth an Event.
+                why = {"group": plan.key, "cause": group.pending_message}
+                text = CATALOG.text(Message("Gate.GroupPending" if plan.key else "Gate.GroupPending.Only", why))
+                return GateStatus(role, False, text, self.reason, f"{plan.key} {group.pending_reason}")
+        return GateStatus(role, False, CATALOG.text(Message(code, {"role": role})))
+
+    def _why_closed(self, group: ObservedGroup | None) -> str:
+        if group is None or group.leaving:
+            # A group that does not exist yet is applied in this very step, before the pods.
+            return "" if group is None and self.opens_when is Opens.EXISTS else "Gate.GroupCreation"
+        return "Gate.GroupAdmission" if self.opens_when is Opens.ADMITTED and not group.admitted else ""
 
 
 @dataclass(frozen=True, slots=True)
 class ExternalGate:
-    """Opened or closed by the manifest itself, or by a client that writes `key` (Observed.opened)."""
+    """Opened or closed by the manifest itself, or by a client that writes `key` (Observed.open_gates)."""
 
     open: bool = True
     key: str = ""
     message: str = CATALOG.text(Message("Gate.External"))  # why it is closed
     when_closed: WhenShut = WhenShut.IGNORE
     reason: str = ""  # of the Event about it, where one is wanted
+
+    def is_open(self, context: PassContext) -> bool:
+        return self.key in context.observed.open_gates if self.key else self.open
 
 
 Gate = GroupGate | ExternalGate
@@ -82,17 +104,38 @@ class After:
     or_ok: bool = True
     count: int | None = None
 
+    def awaited(self, context: PassContext, counts: dict[str, TaskCounts]) -> list[str]:
+        """The roles that do not have enough members yet; none where the role may start."""
+        late = [name for name in self.roles if not self._is_enough(name, context, counts)]
+        return [] if self.any and len(late) < len(self.roles) else late
+
+    def _is_enough(self, name: str, context: PassContext, counts: dict[str, TaskCounts]) -> bool:
+        role, count = context.roles.get(name), counts.get(name)
+        if role is None or count is None:
+            return True  # no role to wait for
+        need = self.count if self.count is not None else role.minimum
+        up = count.of(Tally.RUNNING)
+        if self.ready:
+            up = sum(1 for (of, _), pod in context.pods.items() if of == name and pod.ready and not pod.leaving)
+        return up + (count.ok if self.or_ok else 0) >= (need if need is not None else count.size)
+
 
 def evaluate_gates(job: Job, state: JobState, context: PassContext) -> tuple[GateStatus, ...]:
     closed = _closed_for_all(job, state, context)
     if closed is not None:
         return tuple([replace(closed, role=role.name) for role in job.roles])
     counts = tally(job, state, context).roles if any(role.after for role in job.roles) else {}
+    group_gates = [gate for gate in job.policies.gates if isinstance(gate, GroupGate)]
     statuses = []
     for role in job.roles:
-        group_gates = (gate for gate in job.policies.gates if isinstance(gate, GroupGate))
-        shut = next(filter(None, (_closed_by_group(gate, role, context) for gate in group_gates)), None)
-        statuses.append(shut or _dependency_status(role, context, counts))
+        status = GateStatus(role.name)
+        for gate in group_gates:
+            if status.open:
+                status = gate.status(role.name, context.observed.groups)
+        if status.open and role.after and (awaited := role.after.awaited(context, counts)):
+            text = CATALOG.text(Message("Gate.Dependency", {"role": role.name, "awaited": awaited}))
+            status = GateStatus(role.name, False, text)
+        statuses.append(status)
     return tuple(statuses)
 
 
@@ -104,7 +147,7 @@ def may_start(job: Job, state: JobState, context: PassContext) -> bool:
 def is_hold_requested(job: Job, context: PassContext) -> bool:
     """Whether the spec requests a hold, or a gate revokes its admission."""
     return job.policies.hold.requested or any(
-        gate.when_closed is WhenShut.HOLD and isinstance(gate, ExternalGate) and not _is_open(gate, context)
+        isinstance(gate, ExternalGate) and gate.when_closed is WhenShut.HOLD and not gate.is_open(context)
         for gate in job.policies.gates
     )
 
@@ -135,52 +178,4 @@ def _lifecycle_reason(job: Job, state: JobState, context: PassContext) -> str:
 
 def _closed_gate(job: Job, context: PassContext) -> ExternalGate | None:
     gates = (gate for gate in job.policies.gates if isinstance(gate, ExternalGate))
-    return next((gate for gate in gates if not _is_open(gate, context)), None)
-
-
-def _is_open(gate: ExternalGate, context: PassContext) -> bool:
-    return gate.key in context.observed.open_gates if gate.key else gate.open
-
-
-def _closed_by_group(gate: GroupGate, role: Role, context: PassContext) -> GateStatus | None:
-    plans = [(plan, context.observed.groups.get(plan.key)) for plan in gate.groups_of(role.name)]
-    code = ""
-    for _, group in plans:
-        if group is None or group.leaving:
-            # A group that does not exist yet is applied in this very step, before the pods.
-            if group is None and gate.opens_when is Opens.EXISTS:
-                continue
-            code = "Gate.GroupCreation"
-            break
-        if gate.opens_when is Opens.ADMITTED and not group.admitted:
-            code = "Gate.GroupAdmission"
-            break
-    if not code:
-        return None
-    for plan, group in plans:
-        if gate.reason and group is not None and group.pending_reason:
-            # The group has a reason of its own not to be admitted, which is worth an Event.
-            why = {"group": plan.key, "cause": group.pending_message}
-            text = CATALOG.text(Message("Gate.GroupPending" if plan.key else "Gate.GroupPending.Only", why))
-            return GateStatus(role.name, False, text, gate.reason, f"{plan.key} {group.pending_reason}")
-    return GateStatus(role.name, False, CATALOG.text(Message(code, {"role": role.name})))
-
-
-def _dependency_status(role: Role, context: PassContext, counts: dict[str, TaskCounts]) -> GateStatus:
-    after = role.after
-    late = [name for name in after.roles if not _is_enough(name, after, context, counts)] if after else []
-    if after is None or not late or (after.any and len(late) < len(after.roles)):
-        return GateStatus(role.name)
-    text = CATALOG.text(Message("Gate.Dependency", {"role": role.name, "awaited": late}))
-    return GateStatus(role.name, False, text)
-
-
-def _is_enough(name: str, after: After, context: PassContext, counts: dict[str, TaskCounts]) -> bool:
-    awaited, count = context.roles.get(name), counts.get(name)
-    if awaited is None or count is None:
-        return True  # no role to wait for
-    need = after.count if after.count is not None else awaited.minimum
-    up = count.of(Tally.RUNNING)
-    if after.ready:
-        up = sum(1 for (of, _), pod in context.pods.items() if of == name and pod.ready and not pod.leaving)
-    return up + (count.ok if after.or_ok else 0) >= (need if need is not None else count.size)
+    return next((gate for gate in gates if not gate.is_open(context)), None)

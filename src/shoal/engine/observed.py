@@ -234,6 +234,10 @@ def read_pod(
 ) -> ObservedPod:
     meta, spec, status = pod.get("metadata") or {}, pod.get("spec") or {}, pod.get("status") or {}
     conditions = {c.get("type", ""): c for c in status.get("conditions") or () if c.get("status") == "True"}
+    init = [_container(entry, init=True) for entry in status.get("initContainerStatuses") or ()]
+    main = [_container(entry, init=False) for entry in status.get("containerStatuses") or ()]
+    deletion = _moment(meta.get("deletionTimestamp"))
+    grace = timedelta(seconds=int(meta.get("deletionGracePeriodSeconds") or 0))
     return ObservedPod(
         uid=meta.get("uid") or "",
         name=meta.get("name") or "",
@@ -247,11 +251,12 @@ def read_pod(
         reason=status.get("reason") or "",
         message=status.get("message") or "",
         leaving=bool(meta.get("deletionTimestamp")),
-        leaving_since=_leaving_since(meta),
+        # deletionTimestamp is the moment when the deletion should be over.
+        leaving_since=deletion - grace if deletion is not None else None,
         node=spec.get("nodeName") or "",
         ip=status.get("podIP") or "",
         host_ip=status.get("hostIP") or "",
-        containers=_containers(status),
+        containers=(*init, *main),
         created=_moment(meta.get("creationTimestamp")),
         ready="Ready" in conditions,
         ready_since=_moment((conditions.get("Ready") or {}).get("lastTransitionTime")),
@@ -262,12 +267,6 @@ def read_pod(
         finalizer=bool(finalizer) and finalizer in (meta.get("finalizers") or ()),
         deletion_cost=_deletion_cost(meta),
     )
-
-
-def _containers(status: Mapping[str, Any]) -> tuple[ContainerState, ...]:
-    init = [_container(entry, init=True) for entry in status.get("initContainerStatuses") or ()]
-    main = [_container(entry, init=False) for entry in status.get("containerStatuses") or ()]
-    return (*init, *main)
 
 
 def _container(entry: Mapping[str, Any], *, init: bool) -> ContainerState:
@@ -287,12 +286,6 @@ def _container(entry: Mapping[str, Any], *, init: bool) -> ContainerState:
         restarts=restarts,
         last_code=before,
     )
-
-
-def _leaving_since(meta: Mapping[str, Any]) -> datetime | None:
-    """When the deletion began: the timestamp is the moment it should be over."""
-    stamp = _moment(meta.get("deletionTimestamp"))
-    return stamp - timedelta(seconds=int(meta.get("deletionGracePeriodSeconds") or 0)) if stamp else None
 
 
 def _moment(text: str | None) -> datetime | None:

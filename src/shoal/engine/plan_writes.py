@@ -36,13 +36,13 @@ def plan_writes(
         round=state.round.number,
         frozen=state.frozen,
     )
-    deletes = [] if "delete" in guarded.blocks else list(_plan_deletes(job, state, context))
-    writes: list[Write] = [*guarded.writes, *_plan_marks(job, state, context, deletes), *deletes]
-    writes += _plan_run_owner(job, state, context, build_context)
+    deletes = [] if "delete" in guarded.blocks else list(plan_deletes(job, state, context))
+    writes: list[Write] = [*guarded.writes, *plan_marks(job, state, context, deletes), *deletes]
+    writes += plan_run_owner(job, state, context, build_context)
     writes += plan_groups(job, state, context, build_context)
     writes += plan_owned_objects(job, state, context, build_context)
     if "create" not in guarded.blocks:
-        writes += _plan_pods(job, state, context, gate_statuses, build_context)
+        writes += plan_pods(job, state, context, gate_statuses, build_context)
     handled = [command.uid for command in context.observed.commands if command.uid in state.handled]
     writes += [Delete(CommandRef(uid), uid) for uid in handled]
     ttl = ttl_due(job, state)
@@ -51,7 +51,7 @@ def plan_writes(
     return writes
 
 
-def _plan_deletes(job: Job, state: JobState, context: PassContext) -> Iterator[Delete]:
+def plan_deletes(job: Job, state: JobState, context: PassContext) -> Iterator[Delete]:
     """Pods to delete, gracefully; terminating ones by force when their time is up."""
     for pod in _pods_to_delete(job, state, context):
         if not pod.leaving:
@@ -89,7 +89,7 @@ def _pods_to_delete(job: Job, state: JobState, context: PassContext) -> Iterator
         yield from (pod for pod in context.pods.values() if must_delete(job, state, pod))
 
 
-def _plan_marks(job: Job, state: JobState, context: PassContext, deletes: list[Delete]) -> Iterator[Write]:
+def plan_marks(job: Job, state: JobState, context: PassContext, deletes: list[Delete]) -> Iterator[Write]:
     """Before a pod is deleted: set the mark that names the deleter, and remove our finalizer.
 
     The finalizer only once the pod is counted or leaving: with neither finalizer nor delete it would be lost to an
@@ -116,7 +116,7 @@ def _plan_marks(job: Job, state: JobState, context: PassContext, deletes: list[D
             yield RemoveFinalizer(_ref(pod), pod.uid)
 
 
-def _plan_run_owner(job: Job, state: JobState, context: PassContext, build_context: BuildContext) -> Iterator[Write]:
+def plan_run_owner(job: Job, state: JobState, context: PassContext, build_context: BuildContext) -> Iterator[Write]:
     if job.policies.pod_policy.run_owner is None:
         return
     run, stray, found = state.run, context.stray_run_owner, context.run_owner
@@ -140,7 +140,7 @@ def _is_run_due(job: Job, state: JobState, context: PassContext) -> bool:
     return due is None or due <= context.now
 
 
-def _plan_pods(
+def plan_pods(
     job: Job,
     state: JobState,
     context: PassContext,

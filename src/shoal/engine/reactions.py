@@ -17,7 +17,7 @@ import msgspec
 from msgspec.structs import replace
 
 from shoal.engine.messages import CATALOG, cause_of
-from shoal.engine.observed import ObservedPod, PodPhase, SignalKind
+from shoal.engine.observed import PodPhase, SignalKind
 from shoal.engine.pass_context import PassContext
 from shoal.engine.retry import BudgetScope, BudgetUnit, RetryBudget, WhenEmpty, restart
 from shoal.engine.state import DelayedAction, JobState, SettledReason, format_tasks
@@ -256,13 +256,8 @@ def container_restarts(budget: RetryBudget, context: PassContext, role: str = ""
     return sum(
         pod.restarts
         for (name, _), pod in context.pods.items()
-        if counts(budget, name, pod) and (not role or name == role)
+        if budget.covers(name, pod) and (not role or name == role)
     )
-
-
-def counts(budget: RetryBudget, role: str, pod: ObservedPod) -> bool:
-    """Whether the budget covers this pod."""
-    return pod.phase.value in budget.phases and (not budget.roles or role in budget.roles)
 
 
 def _delay_reaction(state: JobState, event: Event, reaction: Reaction) -> JobState:

@@ -27,6 +27,7 @@ from shoal.kube.messages import Message
 
 if TYPE_CHECKING:
     from shoal.engine.model import Job, Role
+    from shoal.engine.observed import ObservedPod
     from shoal.engine.timeouts import Timeouts
 
 
@@ -115,6 +116,15 @@ class RetryBudget:
     phases: frozenset[str] = frozenset({"Running"})  # CONTAINERS: which pods count
     roles: frozenset[str] = frozenset()  # CONTAINERS: whose; empty: all
 
+    @property
+    def counts_retries(self) -> bool:
+        """Attempts of a job are its runs; actions are charged where they are taken, containers never."""
+        return self.unit is BudgetUnit.PODS or (self.unit is BudgetUnit.ATTEMPTS and self.scope is not BudgetScope.JOB)
+
+    def covers(self, role: str, pod: ObservedPod) -> bool:
+        """Whether restarts of this pod's containers count."""
+        return pod.phase.value in self.phases and (not self.roles or role in self.roles)
+
 
 class BudgetTracker:
     """The job's charges while the retries of one pass are decided."""
@@ -124,7 +134,7 @@ class BudgetTracker:
     def __init__(self, job: Job, state: JobState, context: PassContext) -> None:
         self._context = context
         self._budgets = {
-            role.name: [budget for budget in (role.budget, *job.policies.budgets) if budget and _counts_retries(budget)]
+            role.name: [budget for budget in (role.budget, *job.policies.budgets) if budget and budget.counts_retries]
             for role in job.roles
         }
         self.charges = dict(state.charges)
@@ -164,13 +174,6 @@ class BudgetTracker:
             return f"retry {task.instance}/{task.attempt.number}"
         pod = self._context.pods.get((ref.role, ref.index))
         return f"retry {pod.uid}" if pod is not None else ""
-
-
-def _counts_retries(budget: RetryBudget) -> bool:
-    """Attempts of a job are its runs; actions are charged where they are taken, containers never."""
-    if budget.unit is BudgetUnit.ATTEMPTS:
-        return budget.scope is not BudgetScope.JOB
-    return budget.unit is BudgetUnit.PODS
 
 
 def decide_retries(

@@ -101,7 +101,7 @@ def advance_run(job: Job, state: JobState, context: PassContext) -> JobState:
         state = replace(state, run=state.run.at(Stage.OVER, context.stamp))
         if job.policies.pod_policy.memory is Memory.RECORD:
             # Where tasks are recorded, whatever was left of them is done with the run.
-            state = replace(state, roles=tuple(_all_done(role, context) for role in state.roles))
+            state = replace(state, roles=tuple(role.finish(context.stamp) for role in state.roles))
     if state.run.intent is Intent.END:
         return _end_or_retry(job, state, context)
     if state.run.intent is Intent.RESTART and not job.deleting:
@@ -138,14 +138,6 @@ def must_delete(job: Job, state: JobState, pod: ObservedPod) -> bool:
     if pod.leaving or keep is KeepPods.NONE:
         return True
     return keep is KeepPods.FINISHED and not pod.is_finished
-
-
-def _all_done(role: RoleState, context: PassContext) -> RoleState:
-    if all(task.is_done for task in role.tasks):
-        return role
-    now = context.stamp
-    tasks = [task if task.is_done else task.at(Stage.OVER, now).at(Stage.DONE, now) for task in role.tasks]
-    return replace(role, tasks=tuple(tasks))
 
 
 def _end_or_retry(job: Job, state: JobState, context: PassContext) -> JobState:

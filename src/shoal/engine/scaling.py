@@ -38,6 +38,21 @@ class WeightedSize:
 
     total: int
 
+    def shares(self, roles: tuple[Role, ...]) -> dict[str, int]:
+        """One member at a time to the role with the smallest count / weight, ties to the first; all in integers.
+
+        Adding them one by one keeps what a role already has when the total grows, which rounding shares would not.
+        """
+        counts = {role.name: 0 if role.weight else role.size for role in roles}
+        scalable = [role for role in roles if role.weight]
+        for _ in range(max(0, self.total - sum(counts.values())) if scalable else 0):
+            chosen = scalable[0]
+            for role in scalable[1:]:
+                if counts[role.name] * chosen.weight < counts[chosen.name] * role.weight:
+                    chosen = role
+            counts[chosen.name] += 1
+        return counts
+
 
 Size = FixedSize | WeightedSize | CompletionsSize
 
@@ -66,39 +81,10 @@ def target_sizes(job: Job, state: JobState | None = None) -> dict[str, int]:
     """How many tasks each role should have now."""
     size = job.policies.size
     if isinstance(size, WeightedSize):
-        return _weighted_sizes(job, size.total)
+        return size.shares(job.roles)
     if isinstance(size, CompletionsSize):
-        return {role.name: _open_completions(size, state.role(role.name) if state else None) for role in job.roles}
+        return {role.name: size.open_slots(state.role(role.name) if state else None) for role in job.roles}
     return {role.name: role.size for role in job.roles}
-
-
-def _weighted_sizes(job: Job, total: int) -> dict[str, int]:
-    """One member at a time to the role with the smallest count / weight, ties to the first; all in integers.
-
-    Adding them one by one keeps what a role already has when the total grows, which rounding shares would not.
-    """
-    counts = {role.name: 0 if role.weight else role.size for role in job.roles}
-    scalable = [role for role in job.roles if role.weight]
-    for _ in range(max(0, total - sum(counts.values())) if scalable else 0):
-        chosen = scalable[0]
-        for role in scalable[1:]:
-            if counts[role.name] * chosen.weight < counts[chosen.name] * role.weight:
-                chosen = role
-        counts[chosen.name] += 1
-    return counts
-
-
-def _open_completions(size: CompletionsSize, role: RoleState | None) -> int:
-    tasks = role.tasks if role is not None else ()
-    achieved = role.ok_count if role is not None else 0
-    achieved += sum(1 for task in tasks if task.is_done and task.outcome and task.outcome.is_ok)
-    if size.completions is not None:
-        return max(0, min(size.parallelism, size.completions - achieved))
-    if not achieved:
-        return size.parallelism
-    # After the first success existing pods may finish, and no more are created.
-    existing = sum(1 for task in tasks if task.uid is not None and not task.is_done and not task.dropped)
-    return min(existing, size.parallelism)
 
 
 def resize(job: Job, state: JobState, context: PassContext) -> JobState:
@@ -249,7 +235,9 @@ def _drop(
     tasks: list[TaskState], role: str, going: set[int], context: PassContext, settled: dict[str, SettledReason]
 ) -> list[TaskState]:
     if context.job.policies.shrink.mark is DropMark.LEDGER:
-        return [_dropped(task, context) if task.index in going else task for task in tasks]
+        outcome = context.job.policies.shrink.outcome
+        context.requeue = context.requeue or any(task.is_done for task in tasks if task.index in going)
+        return [task.drop(outcome, context.stamp) if task.index in going else task for task in tasks]
     for index in going:
         pod = context.pods.get((role, index))
         if pod is not None:
@@ -262,14 +250,6 @@ def _drop(
         for task in tasks
         if task.index not in going or task.index < last_kept
     ]
-
-
-def _dropped(task: TaskState, context: PassContext) -> TaskState:
-    context.requeue = context.requeue or task.is_done
-    task = replace(task.with_outcome(context.job.policies.shrink.outcome), dropped=True)
-    if Stage.PREPARING <= task.stage <= Stage.RUNNING:
-        return task.at(Stage.CLOSING, context.stamp)
-    return task
 
 
 def _new_task(context: PassContext, role: str, index: int) -> TaskState:

@@ -17,8 +17,8 @@ from msgspec.structs import replace
 from shoal.engine.messages import CATALOG
 from shoal.engine.observed import ObservedPod, PodPhase
 from shoal.engine.pass_context import PassContext
-from shoal.engine.reactions import container_restarts, counts, is_excused
-from shoal.engine.retry import BudgetUnit, RetryBudget, WhenEmpty, created_from
+from shoal.engine.reactions import container_restarts, is_excused
+from shoal.engine.retry import BudgetUnit, WhenEmpty, created_from
 from shoal.engine.state import JobState
 from shoal.engine.types import BAD, EventType, Memory, Outcome, Stage, Trigger
 from shoal.kube.messages import Message
@@ -85,21 +85,17 @@ def exceeded_limit(
             continue
         count = container_restarts(budget, context)
         if count > budget.permits:
+            # The outcome has the pod that restarted most often, and the code its container ended with before.
+            counted = [(key, pod) for key, pod in context.pods.items() if budget.covers(key[0], pod)]
+            (role, index), pod = max(counted, key=lambda each: each[1].restarts)
+            text = CATALOG.text(Message("Trigger.Restarts", {"task": f"{role}-{index}", "times": pod.restarts}))
+            code = next((each.last_code for each in pod.containers if each.last_code), 0)
             why = Message("Cause.Restarts", {"count": count, "permitted": budget.permits})
-            return _restart_limit_outcome(budget, context), why, False
+            return budget.outcome.blaming(Trigger(role, index, text), code), why, False
     due = deadline(job, state)
     if due is not None and context.now >= due:
         return job.policies.clock.deadline_outcome, Message("Cause.Deadline"), True
     return None
-
-
-def _restart_limit_outcome(budget: RetryBudget, context: PassContext) -> Outcome:
-    """The budget's outcome with the pod that restarted most often, and the code its container ended with before."""
-    counted = [(pod.restarts, *key, pod) for key, pod in context.pods.items() if counts(budget, key[0], pod)]
-    restarts, role, index, pod = max(counted, key=lambda each: each[0])
-    code = next((each.last_code for each in pod.containers if each.last_code), 0)
-    text = CATALOG.text(Message("Trigger.Restarts", {"task": f"{role}-{index}", "times": restarts}))
-    return budget.outcome.blaming(Trigger(role, index, text), code)
 
 
 def force_due(state: JobState, pod: ObservedPod) -> datetime | None:

@@ -135,20 +135,17 @@ class Step(msgspec.Struct, frozen=True, gc=False):
 
 
 def state_change(before: JobState, after: JobState) -> StateChange:
-    """What `after` holds that would be lost with it."""
+    """What `after` holds that would be lost with it. In doubt, a change is a decision."""
     if before is after:
         return StateChange.FACTS
     if len(before.roles) != len(after.roles) or _decided_run(before) != _decided_run(after):
         return StateChange.DECISIONS
+    was, now = before.run.run_owner, after.run.run_owner
+    change = StateChange.FACTS
+    if was != now:
+        change = StateChange.CREATIONS if was is None else StateChange.DECISIONS
     roles = zip(before.roles, after.roles, strict=True)
-    role_changes = [_diff_role(old, new) for old, new in roles if old is not new]
-    return max((_diff_run_owner(before.run.run_owner, after.run.run_owner), *role_changes))
-
-
-def _diff_run_owner(was: str | None, now: str | None) -> StateChange:
-    if was == now:
-        return StateChange.FACTS
-    return StateChange.CREATIONS if was is None else StateChange.DECISIONS
+    return max((change, *(_diff_role(old, new) for old, new in roles if old is not new)))
 
 
 def _decided_run(state: JobState) -> tuple[object, ...]:
@@ -163,16 +160,17 @@ def _decided_run(state: JobState) -> tuple[object, ...]:
 def _diff_role(old: RoleState, new: RoleState) -> StateChange:
     if replace(old, tasks=()) != replace(new, tasks=()) or len(old.tasks) != len(new.tasks):
         return StateChange.DECISIONS
-    tasks = zip(old.tasks, new.tasks, strict=True)
-    return max((_diff_task(was, now) for was, now in tasks if was is not now), default=StateChange.FACTS)
-
-
-def _diff_task(was: TaskState, now: TaskState) -> StateChange:
-    if _decided_task(was) != _decided_task(now):
-        return StateChange.DECISIONS
-    if (was.uid, was.had_pod) == (now.uid, now.had_pod):
-        return StateChange.FACTS
-    return StateChange.CREATIONS if was.uid is None and now.had_pod else StateChange.DECISIONS
+    change = StateChange.FACTS
+    for was, now in zip(old.tasks, new.tasks, strict=True):
+        if was is now:
+            continue
+        if _decided_task(was) != _decided_task(now):
+            return StateChange.DECISIONS
+        if (was.uid, was.had_pod) != (now.uid, now.had_pod):
+            if was.uid is not None or not now.had_pod:
+                return StateChange.DECISIONS
+            change = StateChange.CREATIONS
+    return change
 
 
 def _decided_task(task: TaskState) -> tuple[object, ...]:
