@@ -21,7 +21,7 @@ CPU = {"cpu": "1"}
 EVICTED = (
     "worker-0 to worker-3 were evicted in attempt 0: train gives way, lower priority than urgent in queue default."
 )
-WAITS = "train waits for members: 0 of 4 run or have ended."
+WAITS = "train is not ready: 0 of 4 tasks run or have ended."
 NOT_ADMITTED = (
     "The PodGroup is not admitted: needs 4 cpu; the cluster admits 4 at once, and groups before it already ask for 2."
 )
@@ -46,13 +46,13 @@ async def happened(policies: list[Obj]) -> list[str]:
 @pytest.mark.parametrize(
     ("policies", "answer"),
     [
-        pytest.param([], ["worker-0 to worker-3 are tried again as attempt 1, at no cost.", WAITS], id="one by one"),
+        pytest.param([], ["worker-0 to worker-3 are retried as attempt 1 (not counted).", WAITS], id="one by one"),
         pytest.param(
             [policy("PodEvicted", "RestartJob")],
             [
                 WAITS,
-                "train restarts as a whole, because worker-0 was taken away by others.",
-                "Run 1 of train is open.",
+                "train restarts as a whole, because the pod of worker-0 was deleted or evicted.",
+                "Run 1 of train started.",
                 NOT_ADMITTED,
             ],
             id="as a whole",

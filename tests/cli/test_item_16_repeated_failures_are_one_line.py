@@ -69,7 +69,7 @@ def test_many_runs_of_a_whole_job_are_one_line() -> None:
         (last, f"pet failed as a whole 9 times since {SINCE}, {cause}.")
     ]
     assert [(each.at, each.text) for each in group_events(running_again(9, is_failure_told=False))] == [
-        (last, f"Run 9 of pet is open, the last of 9 since {SINCE}.")
+        (last, f"Run 9 of pet started, the last of 9 since {SINCE}.")
     ]
     few = running_again(3, is_failure_told=True)
     assert group_events(few) == few

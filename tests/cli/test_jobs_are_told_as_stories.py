@@ -41,7 +41,7 @@ async def test_describe_a_failed_job() -> None:
         r"Framework sad in namespace default \(worker x 2\) failed after \d+s: worker-0 ended with code 3\.", head
     )
     assert " It was submitted." in happened
-    assert " worker-0 is tried again as attempt 1 (1 charged)." in happened
+    assert " worker-0 is retried as attempt 1 (counted retries: 1)." in happened
     assert tasks.splitlines()[1:] == [
         "  worker-0  failed (code 3), retried once, on node-1",
         "  worker-1  stopped (code -220), on node-1",
@@ -61,7 +61,7 @@ async def test_describe_a_stopped_job_shows_no_failure() -> None:
     assert happened == [
         "It was submitted.",
         "Its first task started.",
-        "Run 0 of enough is stopped, because its user asked to stop it.",
+        "Run 0 of enough is stopped, because a stop was requested.",
         "It was stopped.",
     ]
     assert "fail" not in page.lower()

@@ -180,12 +180,12 @@ async def test_describe_shows_what_happened() -> None:
     assert {line.split("  ")[2] for line in happened} == {
         "It was submitted.",
         "Its first task started.",
-        "worker-2 added: 3 wanted.",
-        "a waits for members: 2 of 3 run or have ended.",
+        "Scaled up to 3: worker-2 added.",
+        "a is not ready: 2 of 3 tasks run or have ended.",
         "worker-1 was lost in attempt 0: PodEvicted.",
-        "worker-0 to worker-2 restart, because worker-1 was taken away by others.",
-        "a waits for members: 0 of 3 run or have ended.",
-        "The order AbortJob has arrived.",
+        "worker-0 to worker-2 restart, because the pod of worker-1 was deleted or evicted.",
+        "a is not ready: 0 of 3 tasks run or have ended.",
+        "Received command AbortJob.",
         "a is held, because a Command requested it.",
     }
 

@@ -65,10 +65,10 @@ def test_every_growth_is_told_also_the_one_from_nothing():
         if s.reason in ("ScaledUp", "ScaledDown")
     ]
     assert told == [
-        "a-0 added: 1 wanted",
-        "a-0 scaled away: 0 wanted",
-        "a-0 and a-1 added: 2 wanted",
-        "a-2 added: 3 wanted",
+        "Scaled up to 1: a-0 added",
+        "Scaled down to 0: a-0 removed",
+        "Scaled up to 2: a-0 and a-1 added",
+        "Scaled up to 3: a-2 added",
     ]
 
 

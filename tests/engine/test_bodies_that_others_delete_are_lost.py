@@ -97,6 +97,6 @@ def test_an_evicted_body_says_for_whom_it_goes(message: str):
 
     said = [CATALOG.text(each.message) for step in world.steps for each in step.notifications if each.subject == "a-1"]
     assert said == [
-        f"a-1 was evicted in attempt 0: {message}", "a-1 is tried again as attempt 1, at no cost",
-        f"a-1 was evicted in attempt 1: {message}", "a-1 is tried again as attempt 2, at no cost",
+        f"a-1 was evicted in attempt 0: {message}", "a-1 is retried as attempt 1 (not counted)",
+        f"a-1 was evicted in attempt 1: {message}", "a-1 is retried as attempt 2 (not counted)",
     ]  # fmt: skip

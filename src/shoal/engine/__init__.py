@@ -3,12 +3,12 @@
 A dialect turns its manifest into a Job (roles and policies, plain data) and its stored status into a JobState. One pass
 takes these and what was observed, and returns the next job state and the writes that follow from it. Pure: no I/O, no
 clock, no randomness; inputs are never changed. The steps of a pass are in advance.py, the types in types.py, the
-policies that dialects choose in policies/, the invariants in invariants.py.
+policies that dialects choose in policies.py, the invariants in invariants.py.
 """
 
 from shoal.engine.advance import advance
 from shoal.engine.invariants import StepHistory, check
-from shoal.engine.model import GuardResult, Job, Role
+from shoal.engine.model import GuardResult, Job, Policies, Role
 from shoal.engine.observed import (
     Accepted,
     Command,
@@ -31,9 +31,8 @@ from shoal.engine.observed import (
     SignalKind,
     Target,
     WriteResult,
+    read_pod,
 )
-from shoal.engine.pod_observation import read_pod
-from shoal.engine.policies import Policies
 from shoal.engine.state import (
     AttemptState,
     DelayedAction,
@@ -48,7 +47,6 @@ from shoal.engine.state import (
     format_ranges,
     parse_ranges,
 )
-from shoal.engine.state_diff import StateChange
 from shoal.engine.types import (
     Action,
     BudgetCharge,
@@ -75,6 +73,7 @@ from shoal.engine.writes import (
     Mark,
     PatchPod,
     RemoveFinalizer,
+    StateChange,
     Step,
     Write,
 )

@@ -25,10 +25,9 @@ from shoal.engine.reclaim import reclaim_pods
 from shoal.engine.run_lifecycle import advance_run, open_first_run
 from shoal.engine.scaling import resize
 from shoal.engine.state import JobState
-from shoal.engine.state_diff import state_change
+from shoal.engine.timeouts import next_wakeup
 from shoal.engine.unindexed_pods import count_done
-from shoal.engine.wakeup import next_wakeup
-from shoal.engine.writes import Step
+from shoal.engine.writes import Step, state_change
 
 _NO_GUARD = GuardResult()
 

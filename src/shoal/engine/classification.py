@@ -1,4 +1,4 @@
-"""What a failed pod, or a rejected creation, means: ordered rules, first match wins.
+"""What a failed pod, or a rejected creation, means: the rules of a dialect's FailurePolicy; the first match wins.
 
 A rule's patterns match the pod and its containers; the text of the outcome carries the evidence, which is exactly
 what the pattern named and what was found there. Retries are not decided here.
@@ -7,24 +7,157 @@ what the pattern named and what was found there. Retries are not decided here.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from shoal.engine.observed import ContainerState, ObservedPod, Refused
-from shoal.engine.policies import (
-    ContainerPattern,
-    CreationRefusal,
-    DecisiveContainer,
-    FailurePolicy,
-    FailureRule,
-    PodEndPolicy,
-    PodPattern,
-)
-from shoal.engine.types import ContainerEnd, Detail, Outcome
+from shoal.engine.types import BAD, ContainerEnd, Detail, FailureClass, Outcome
 from shoal.kube.structural_schema.re2 import Pattern
 
+if TYPE_CHECKING:
+    from shoal.engine.pod_outcomes import PodEndPolicy
+
 Evidence = dict[str, Any]
+
+
+class DecisiveContainer(Enum):
+    """Which container decides the outcome of the pod."""
+
+    NAMED = "named"  # the container of that name
+    TRAINING = "training"  # the named one; if that is 0 the first non-zero
+    FIRST = "first"
+    LAST_FAILED = "last failed"  # non-zero, finished last
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A closed range of numbers, open where a side is missing."""
+
+    low: int | None = None
+    high: int | None = None
+
+    def __contains__(self, number: int) -> bool:
+        return (self.low is None or number >= self.low) and (self.high is None or number <= self.high)
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerPattern:
+    """All given fields must match one container; all but the name need a container that terminated."""
+
+    name: Pattern | None = None
+    reason: Pattern | None = None
+    message: Pattern | None = None
+    signal: Span | None = None
+    code: Span | None = None
+
+    def search(self, container: ContainerState) -> Evidence | None:
+        """What matched, or None."""
+        named_only = (self.reason, self.message, self.signal, self.code) == (None, None, None, None)
+        if container.code is None and not named_only:
+            return None
+        parts = {"name": container.name, "reason": container.reason, "message": container.message}
+        found = _search_all(self, parts)
+        if found is None:
+            return None
+        if self.signal is not None:
+            if container.signal not in self.signal:
+                return None
+            if container.signal:
+                found["signal"] = container.signal
+        if self.code is not None:
+            if container.code is None or container.code not in self.code:
+                return None
+            found["code"] = container.code
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class PodPattern:
+    """All given fields must match; each container pattern needs some container that matches it."""
+
+    name: Pattern | None = None
+    reason: Pattern | None = None
+    message: Pattern | None = None
+    containers: tuple[ContainerPattern, ...] = ()
+
+    def search(self, pod: ObservedPod) -> Evidence | None:
+        """What matched, or None."""
+        found = _search_all(self, {"name": pod.name, "reason": pod.reason, "message": pod.message})
+        if found is None:
+            return None
+        containers: list[Evidence] = []
+        for wanted in self.containers:
+            hits = (wanted.search(container) for container in pod.containers)
+            hit = next((evidence for evidence in hits if evidence is not None), None)
+            if hit is None:
+                return None
+            containers.append(hit)
+        if containers:
+            found["containers"] = containers
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class FailureRule:
+    """First match wins; a rule without conditions matches every failed pod. code None: the decisive container's."""
+
+    failure_class: FailureClass
+    code: int | None = None
+    phrase: str = "Failed"
+    attributes: tuple[str, ...] = ()
+    patterns: tuple[PodPattern, ...] = ()  # any of them
+    codes: frozenset[int] = frozenset()  # of the decisive container
+    code_span: Span | None = None
+    no_code: bool = False
+    reasons: frozenset[str] = frozenset()  # of the pod
+    condition: str = ""  # of the pod, True
+    peer_ok: bool = False  # another task of the role already succeeded
+
+    def match(self, pod: ObservedPod, code: int | None, *, peer_ok: bool) -> Evidence | None:
+        """What made the rule match ({} where it names no pattern), or None."""
+        if self.codes and code not in self.codes:
+            return None
+        if self.code_span is not None and (code is None or code not in self.code_span):
+            return None
+        if self.no_code and code is not None:
+            return None
+        if self.reasons and pod.reason not in self.reasons:
+            return None
+        if self.condition and self.condition not in pod.conditions:
+            return None
+        if self.peer_ok and not peer_ok:
+            return None
+        if not self.patterns:
+            return {}
+        found = (pattern.search(pod) for pattern in self.patterns)
+        return next((evidence for evidence in found if evidence is not None), None)
+
+
+@dataclass(frozen=True, slots=True)
+class CreationRefusal:
+    """What a refused creation means; outcome None: wait and try again. Conditions left out match anything."""
+
+    outcome: Outcome | None
+    codes: frozenset[int] = frozenset()
+    texts: tuple[str, ...] = ()  # any of them within the answer
+
+    def matches(self, refused: Refused) -> bool:
+        if self.codes and refused.code not in self.codes:
+            return False
+        return not self.texts or any(text in refused.text for text in self.texts)
+
+
+@dataclass(frozen=True, slots=True)
+class FailurePolicy:
+    rules: tuple[FailureRule, ...] = (FailureRule(FailureClass.UNKNOWN),)
+    no_code: Outcome = BAD  # no rule matched and no container failed
+    refusals: tuple[CreationRefusal, ...] = ()  # no match: wait and try again
+    matched: str = "Pod failed: "  # texts in front of the evidence
+    unmatched: str = "Pod failed: "
+    refused: str = "Failed to create the pod: "
 
 
 class Classifier:
@@ -40,25 +173,22 @@ class Classifier:
 
     def of(self, pod: ObservedPod, *, peer_ok: bool) -> Outcome:
         """The outcome of a pod in phase Failed, or whose decisive container failed."""
-        end = self._end(pod, peer_ok)
-        found = self._by_end.get(end)
-        if found is None:
-            found = self._by_end[end] = classify(self._policy, self._ending, pod, peer_ok=peer_ok)
-        return found
-
-    def _end(self, pod: ObservedPod, peer_ok: bool) -> tuple[object, ...]:
-        """Every input of a rule; times are included only where they distinguish containers."""
+        if self._names_matter is None:
+            self._names_matter = any(pattern.name for rule in self._policy.rules for pattern in rule.patterns)
         several = len(pod.containers) > 1
+        # Every input of a rule; times are included only where they distinguish containers.
         containers = tuple(
             [
                 (c.name, c.init, c.code, c.signal, c.reason, c.message, c.finished if several else None)
                 for c in pod.containers
             ]
         )
-        if self._names_matter is None:
-            self._names_matter = any(pattern.name for rule in self._policy.rules for pattern in rule.patterns)
         name = pod.name if self._names_matter else ""
-        return (name, pod.reason, pod.message, pod.conditions, peer_ok, containers)
+        end = (name, pod.reason, pod.message, pod.conditions, peer_ok, containers)
+        found = self._by_end.get(end)
+        if found is None:
+            found = self._by_end[end] = classify(self._policy, self._ending, pod, peer_ok=peer_ok)
+        return found
 
 
 def classify(policy: FailurePolicy, pod_end: PodEndPolicy, pod: ObservedPod, *, peer_ok: bool = False) -> Outcome:
@@ -67,16 +197,17 @@ def classify(policy: FailurePolicy, pod_end: PodEndPolicy, pod: ObservedPod, *, 
     code = decisive_container.code if decisive_container is not None else None
     detail = detail_of(pod)
     for rule in policy.rules:
-        evidence = _evidence(rule, pod, code, peer_ok=peer_ok)
+        evidence = rule.match(pod, code, peer_ok=peer_ok)
         if evidence is None:
             continue
         if rule.code is None and code is None:
-            return _with_text(policy.no_code, policy.unmatched + compact(_shown(detail)), detail)
+            break
+        matched = policy.matched + compact(evidence) if rule.patterns else policy.unmatched + compact(_shown(detail))
         return Outcome(
             rule.failure_class,
             code=rule.code if rule.code is not None else (code or 0),
             phrase=rule.phrase,
-            text=_text(policy, rule, evidence, detail),
+            text=matched,
             attributes=rule.attributes,
             detail=detail,
         )
@@ -85,18 +216,10 @@ def classify(policy: FailurePolicy, pod_end: PodEndPolicy, pod: ObservedPod, *, 
 
 def classify_refusal(policy: FailurePolicy, refused: Refused) -> Outcome | None:
     """The outcome of a creation the API refused; None: wait and try again."""
-    for rule in policy.refusals:
-        if _refusal_matches(rule, refused):
-            if rule.outcome is None:
-                return None
-            return _with_text(rule.outcome, policy.refused + refused.text, None)
-    return None
-
-
-def _refusal_matches(rule: CreationRefusal, refused: Refused) -> bool:
-    if rule.codes and refused.code not in rule.codes:
-        return False
-    return not rule.texts or any(text in refused.text for text in rule.texts)
+    rule = next((rule for rule in policy.refusals if rule.matches(refused)), None)
+    if rule is None or rule.outcome is None:
+        return None
+    return _with_text(rule.outcome, policy.refused + refused.text, None)
 
 
 def find_decisive_container(pod_end: PodEndPolicy, containers: Iterable[ContainerState]) -> ContainerState | None:
@@ -128,12 +251,6 @@ def compact(evidence: Evidence) -> str:
     return msgspec.json.encode(evidence).decode()
 
 
-def _text(policy: FailurePolicy, rule: FailureRule, evidence: Evidence, detail: Detail) -> str:
-    if rule.patterns:
-        return policy.matched + compact(evidence)
-    return policy.unmatched + compact(_shown(detail))
-
-
 def _with_text(outcome: Outcome, text: str, detail: Detail | None) -> Outcome:
     return Outcome(
         outcome.failure_class,
@@ -158,62 +275,6 @@ def _shown(detail: Detail) -> Evidence:
 
 def _compact_value(evidence: Evidence) -> Evidence:
     return {key: value for key, value in evidence.items() if value}
-
-
-def _evidence(rule: FailureRule, pod: ObservedPod, code: int | None, *, peer_ok: bool) -> Evidence | None:
-    """What made the rule match ({} where it names no pattern), or None."""
-    if rule.codes and code not in rule.codes:
-        return None
-    if rule.code_span is not None and (code is None or code not in rule.code_span):
-        return None
-    if rule.no_code and code is not None:
-        return None
-    if rule.reasons and pod.reason not in rule.reasons:
-        return None
-    if rule.condition and rule.condition not in pod.conditions:
-        return None
-    if rule.peer_ok and not peer_ok:
-        return None
-    if not rule.patterns:
-        return {}
-    return next((found for found in (_pod_evidence(p, pod) for p in rule.patterns) if found is not None), None)
-
-
-def _pod_evidence(pattern: PodPattern, pod: ObservedPod) -> Evidence | None:
-    parts = {"name": pod.name, "reason": pod.reason, "message": pod.message}
-    found = _search_all(pattern, parts)
-    if found is None:
-        return None
-    containers: list[Evidence] = []
-    for wanted in pattern.containers:
-        hits = (_container_evidence(wanted, container) for container in pod.containers)
-        hit = next((evidence for evidence in hits if evidence is not None), None)
-        if hit is None:
-            return None
-        containers.append(hit)
-    if containers:
-        found["containers"] = containers
-    return found
-
-
-def _container_evidence(pattern: ContainerPattern, container: ContainerState) -> Evidence | None:
-    named_only = (pattern.reason, pattern.message, pattern.signal, pattern.code) == (None, None, None, None)
-    if container.code is None and not named_only:
-        return None
-    parts = {"name": container.name, "reason": container.reason, "message": container.message}
-    found = _search_all(pattern, parts)
-    if found is None:
-        return None
-    if pattern.signal is not None:
-        if container.signal not in pattern.signal:
-            return None
-        if container.signal:
-            found["signal"] = container.signal
-    if pattern.code is not None:
-        if container.code is None or container.code not in pattern.code:
-            return None
-        found["code"] = container.code
-    return found
 
 
 def _search_all(pattern: PodPattern | ContainerPattern, parts: dict[str, str]) -> Evidence | None:

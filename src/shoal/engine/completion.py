@@ -1,4 +1,4 @@
-"""Completion and Ready: counts over the tasks, and the rules that follow from them.
+"""Completion and Ready: when a run ends, and when it counts as running. Both are conditions on counts of tasks.
 
 Completion is a level: the conditions are evaluated again in every pass, so an edit of the spec alone can satisfy them.
 Only undropped tasks count, and only what is done counts as ok or bad.
@@ -7,19 +7,131 @@ Only undropped tasks count, and only what is done counts as ok or bad.
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import NamedTuple
+from enum import Enum
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
 
-from shoal.engine.model import Job
 from shoal.engine.pass_context import PassContext
-from shoal.engine.policies import ALL, LEAD, Bound, CompletionRule, CountCondition, EarliestOf, Tally
 from shoal.engine.state import JobState, RoleState, TaskState
-from shoal.engine.types import Outcome, Stage, TaskRef, Trigger
+from shoal.engine.types import BAD, TOO_LARGE, Outcome, Stage, TaskRef, Trigger
+
+if TYPE_CHECKING:
+    from shoal.engine.model import Job
+
+
+class Tally(Enum):
+    """Counts over undropped tasks. `live` has a pod or will get one, `able` may still end well."""
+
+    OK = "ok"
+    BAD = "bad"
+    DONE = "done"  # ok + bad
+    LIVE = "live"  # neither
+    ABLE = "able"  # live + ok
+    PENDING = "pending"  # live, not running
+    RUNNING = "running"
+    UP = "up"  # running + ok
+    STARTED = "started"  # running + ok + bad
+
+
+class Bound(Enum):
+    SIZE = "size"  # of what is counted; a size of 0 satisfies nothing
+    MIN = "min"  # the role's minimum, the job's for ALL
+
+
+LEAD = "<lead>"
+
+
+ALL = "<all>"
+
+
+@dataclass(frozen=True, slots=True)
+class CountCondition:
+    """`tally` of `of` (a role's name, LEAD or ALL) is at least, or below, an amount.
+
+    `among` are the first and last of each range of indexes that count; none: all of them do.
+    """
+
+    tally: Tally
+    of: str = ALL
+    at_least: int | Bound | None = None
+    below: int | Bound | None = None
+    among: tuple[tuple[int, int], ...] = ()
+
+
+class Finish(Enum):
+    AT_ONCE = "at once"
+    DRAINED = "drained"
+
+
+@dataclass(frozen=True, slots=True)
+class CompletionRule:
+    """If all conditions hold the run ends with `outcome`.
+
+    `inherits` takes code, phrase, class and text from the trigger: the task that made the first condition true, or for
+    a count of all tasks the one that ended last; `takes_code` takes its code alone. In `trigger_text` and outcome.text,
+    {count} and {need} are filled in, in the former also {who}, the trigger.
+    """
+
+    conditions: tuple[CountCondition, ...]
+    outcome: Outcome
+    finish: Finish = Finish.AT_ONCE
+    inherits: bool = False
+    names_trigger: bool = False
+    takes_code: bool = False
+    trigger_text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class EarliestOf:
+    """Several rules of equal precedence: the one whose trigger ended first wins, ties in the order written."""
+
+    rules: tuple[CompletionRule, ...]
+
+
+class DecisionSource(Enum):
+    STOP = "stop"
+    COMMAND = "command"
+    REACTIONS = "reactions"
+    COMPLETION = "completion"
+    LIMITS = "limits"
+    HOLD = "hold"
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    rules: tuple[CompletionRule | EarliestOf, ...] = ()
+    order: tuple[DecisionSource, ...] = (
+        DecisionSource.STOP,
+        DecisionSource.COMMAND,
+        DecisionSource.REACTIONS,
+        DecisionSource.COMPLETION,
+        DecisionSource.LIMITS,
+        DecisionSource.HOLD,
+    )
+    needs_ready: bool = False
+    stop: Outcome = BAD  # the outcome of Job.stop
+    too_large: Outcome = TOO_LARGE  # where the server does not store the state
+    stop_finish: Finish = Finish.DRAINED
+    limit_finish: Finish = Finish.AT_ONCE
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """The job counts as running when all conditions hold. Sticky: for the rest of the run."""
+
+    conditions: tuple[CountCondition, ...] = (CountCondition(Tally.RUNNING, at_least=1),)
+    sticky: bool = True
+    # not sticky: back when these hold (None: when the conditions no longer do)
+    falls_back: tuple[CountCondition, ...] | None = None
+
 
 _NEVER = datetime.max.replace(tzinfo=UTC)
+
+
 _BEFORE = datetime.min.replace(tzinfo=UTC)  # when it is unknown: a compact job state keeps no times
 
 
@@ -66,35 +178,33 @@ class Tallies(msgspec.Struct):
     states: tuple[RoleState, ...] = ()  # of the roles of the spec
 
     def count_for(self, condition: CountCondition) -> TaskCounts:
-        """What a claim is about."""
+        """The tasks that a condition counts."""
         if not condition.among:
             return self.of(condition.of)
         total = TaskCounts()
         for role in self.states:
             if condition.of in (ALL, role.name):
-                total = total.plus(_count(_among(role, condition.among), 0))
+                among = [t for t in role.tasks if any(first <= t.index <= last for first, last in condition.among)]
+                total = total.plus(_count(RoleState(role.name, tasks=tuple(among)), 0))
         return total
 
-    def of(self, whom: str) -> TaskCounts:
-        if whom == ALL:
+    def of(self, name: str) -> TaskCounts:
+        if name == ALL:
             return self.all
-        return self.lead if whom == LEAD else self.roles.get(whom, TaskCounts())
+        return self.lead if name == LEAD else self.roles.get(name, TaskCounts())
 
 
 def tally(job: Job, state: JobState, context: PassContext) -> Tallies:
     roles: dict[str, TaskCounts] = {name: TaskCounts(size=context.sizes.get(name, 0)) for name in context.roles}
-    total = TaskCounts()
+    total, lead = TaskCounts(), TaskCounts()
     for role in state.roles:
         if role.name in roles:
             roles[role.name] = _count(role, context.sizes.get(role.name, 0))
     for count in roles.values():
         total = total.plus(count)
-    return Tallies(roles, total, _lead(job, state), tuple(role for role in state.roles if role.name in roles))
-
-
-def _among(role: RoleState, spans: tuple[tuple[int, int], ...]) -> RoleState:
-    tasks = [task for task in role.tasks if any(first <= task.index <= last for first, last in spans)]
-    return RoleState(role.name, tasks=tuple(tasks))
+    if job.lead and (task := state.task(job.lead)) is not None:
+        lead = _count(RoleState("", tasks=(task,)), 1)
+    return Tallies(roles, total, lead, tuple(role for role in state.roles if role.name in roles))
 
 
 def _count(role: RoleState, size: int) -> TaskCounts:
@@ -113,12 +223,6 @@ def _count(role: RoleState, size: int) -> TaskCounts:
     return count
 
 
-def _lead(job: Job, state: JobState) -> TaskCounts:
-    role = state.role(job.lead.role) if job.lead else None
-    task = role.find(job.lead.index) if role is not None and job.lead else None
-    return _count(RoleState("", tasks=(task,)), 1) if task is not None else TaskCounts()
-
-
 def holds(job: Job, condition: CountCondition, tallies: Tallies) -> bool:
     count = tallies.count_for(condition)
     value = count.of(condition.tally)
@@ -133,15 +237,15 @@ def holds(job: Job, condition: CountCondition, tallies: Tallies) -> bool:
     return True
 
 
-def _amount(job: Job, bound: int | Bound, whom: str, count: TaskCounts) -> int | None:
+def _amount(job: Job, bound: int | Bound, name: str, count: TaskCounts) -> int | None:
     """The number a bound represents; None where it can satisfy nothing."""
     if isinstance(bound, int):
         return bound
     if bound is Bound.SIZE:
         return count.size or None
-    if whom == ALL:
+    if name == ALL:
         return job.minimum if job.minimum is not None else count.size
-    spec = next((role for role in job.roles if role.name == whom), None)
+    spec = next((role for role in job.roles if role.name == name), None)
     return spec.minimum if spec is not None and spec.minimum is not None else count.size
 
 
@@ -161,16 +265,22 @@ def falls_back(job: Job, tallies: Tallies) -> bool:
 def evaluate_completion(
     job: Job, state: JobState, tallies: Tallies, fresh: Collection[TaskRef] = frozenset()
 ) -> tuple[CompletionRule, Outcome] | None:
-    """The first verdict whose claims all hold, with its outcome.
+    """The first rule whose conditions all hold, with its outcome.
 
-    `fresh` are the tasks that became done just now: times are whole seconds, and the task that made a claim true is its
-    trigger, also where others ended in that second.
+    `fresh` are the tasks that became done just now: times are whole seconds, and the task that made a condition true is
+    its trigger, also where others ended in that second.
     """
     for element in job.policies.completion.rules:
         rule_list = element.rules if isinstance(element, EarliestOf) else (element,)
         held = [rule for rule in rule_list if all(holds(job, condition, tallies) for condition in rule.conditions)]
         if held:
-            return _first_triggered(job, tallies, held, _order(state, fresh))
+            ended = _completed_tasks(state, fresh)
+            rule = held[0]
+            if len(held) > 1:  # the one triggered first; ties: the order written
+                triggers = [_trigger(rule, _required_count(job, rule, tallies), ended) for rule in held]
+                moments = [(each.completed, each.is_fresh) if each is not None else (_NEVER, True) for each in triggers]
+                rule = held[moments.index(min(moments))]
+            return rule, _rule_outcome(job, tallies, rule, ended)
     return None
 
 
@@ -185,8 +295,8 @@ class CompletedTask(NamedTuple):
     task: TaskState
 
 
-def _order(state: JobState, fresh: Collection[TaskRef]) -> list[CompletedTask]:
-    """Who was done first; within one second those known before, then by role and index."""
+def _completed_tasks(state: JobState, fresh: Collection[TaskRef]) -> list[CompletedTask]:
+    """In the order of their ends; within one second those known before, then by role and index."""
     ended = [
         CompletedTask(task.completed or _BEFORE, ref in fresh, rank, task.index, ref, task)
         for rank, role in enumerate(state.roles)
@@ -197,34 +307,18 @@ def _order(state: JobState, fresh: Collection[TaskRef]) -> list[CompletedTask]:
     return sorted(ended, key=lambda each: each[:4])
 
 
-def _first_triggered(
-    job: Job, tallies: Tallies, held: list[CompletionRule], ended: list[CompletedTask]
-) -> tuple[CompletionRule, Outcome]:
-    first = held[0]
-    if len(held) > 1:
-        triggers = {id(rule): _trigger(rule, _required_count(job, rule, tallies), ended) for rule in held}
-        first = min(held, key=lambda rule: _moment(triggers[id(rule)]))  # ties: the order written
-    return first, _outcome(job, tallies, first, ended)
-
-
-def _moment(trigger: CompletedTask | None) -> tuple[datetime, bool]:
-    return (trigger.completed, trigger.is_fresh) if trigger is not None else (_NEVER, True)
-
-
 def _required_count(job: Job, rule: CompletionRule, tallies: Tallies) -> int:
     condition = rule.conditions[0]
     bound = condition.at_least if condition.at_least is not None else condition.below
     return (_amount(job, bound, condition.of, tallies.of(condition.of)) or 0) if bound is not None else 0
 
 
-def _outcome(job: Job, tallies: Tallies, rule: CompletionRule, ended: list[CompletedTask]) -> Outcome:
+def _rule_outcome(job: Job, tallies: Tallies, rule: CompletionRule, ended: list[CompletedTask]) -> Outcome:
     condition = rule.conditions[0]
     need = _required_count(job, rule, tallies)
     template = {"count": tallies.of(condition.of).of(condition.tally), "need": need}
     outcome = replace(rule.outcome, text=rule.outcome.text.format(**template)) if rule.outcome.text else rule.outcome
-    if not (rule.inherits or rule.names_trigger):
-        return outcome
-    trigger = _trigger(rule, need, ended)
+    trigger = _trigger(rule, need, ended) if rule.inherits or rule.names_trigger else None
     if trigger is None:
         return outcome
     if rule.inherits and trigger.task.outcome is not None:
@@ -237,16 +331,12 @@ def _outcome(job: Job, tallies: Tallies, rule: CompletionRule, ended: list[Compl
 
 
 def _trigger(rule: CompletionRule, need: int, ended: list[CompletedTask]) -> CompletedTask | None:
-    """The task whose end made the first claim true: the need-th of its kind in the order they were done."""
+    """The task whose end made the first condition true: the need-th of its kind in the order of their ends."""
     condition = rule.conditions[0]
-    matching = [
-        each for each in ended if condition.of in (ALL, each.ref.role) and _is_of_kind(condition.tally, each.task)
-    ]
+    matching = [each for each in ended if condition.of in (ALL, each.ref.role)]
+    if condition.tally in (Tally.OK, Tally.BAD):
+        is_ok = condition.tally is Tally.OK
+        matching = [each for each in matching if (each.task.outcome is not None and each.task.outcome.is_ok) == is_ok]
     if not matching:
         return None
     return matching[-1] if condition.of == ALL else matching[min(max(need, 1), len(matching)) - 1]
-
-
-def _is_of_kind(tally: Tally, task: TaskState) -> bool:
-    ok = task.outcome is not None and task.outcome.is_ok
-    return {Tally.OK: ok, Tally.BAD: not ok}.get(tally, True)

@@ -12,21 +12,22 @@ from datetime import timedelta
 import msgspec
 from msgspec.structs import replace
 
-from shoal.engine.completion import evaluate_completion, falls_back, is_ready, tally
+from shoal.engine.completion import DecisionSource, Finish, Tally, evaluate_completion, falls_back, is_ready, tally
 from shoal.engine.gates import is_hold_requested
-from shoal.engine.limits import exceeded_limit
-from shoal.engine.messages import stated
+from shoal.engine.messages import describe_trigger, stated
 from shoal.engine.model import Job
 from shoal.engine.pass_context import PassContext
-from shoal.engine.policies import DecisionSource, Finish, RetryBudget, Tally
 from shoal.engine.reactions import Proposal, act, announce, attribute_failure, charge_restart, react
 from shoal.engine.retry import decide_retries
-from shoal.engine.run_closing import close
+from shoal.engine.run_lifecycle import close
 from shoal.engine.state import JobState
+from shoal.engine.timeouts import exceeded_limit
 from shoal.engine.types import ENDINGS, RESTARTS, Action, Event, EventType, Intent, Outcome, Stage
 from shoal.kube.messages import Message
 
 _EARLY_SOURCES = (DecisionSource.STOP, DecisionSource.COMMAND)
+
+
 TARGETED = RESTARTS - {Action.RESTART_RUN}
 
 
@@ -39,16 +40,18 @@ class DecisionInputs(msgspec.Struct):
 
 def decide(job: Job, state: JobState, context: PassContext, events: list[Event]) -> JobState:
     if state.is_ended:
-        return _settle_commands(state, context)
+        # Commands to an ended job are handled without effect.
+        fresh = tuple(command.uid for command in context.observed.commands if command.uid not in state.handled)
+        return replace(state, handled=(*state.handled, *fresh)) if fresh else state
     order = job.policies.completion.order
-    early = [source for source in order if source in _EARLY_SOURCES]
     case = DecisionInputs()
-    for source in early:
-        state = _apply_source(source, job, state, context, case)
+    for source in order:
+        if source in _EARLY_SOURCES:
+            state = _apply_source(source, job, state, context, case)
     if state.run.is_open:
         state, consumed, case.proposal = react(job, state, context, events)
         state, case.exhausted = decide_retries(job, state, context, consumed)
-        state = _make_ready(job, state, context)
+        state = _update_readiness(job, state, context)
     for source in order:
         if source not in _EARLY_SOURCES:
             state = _apply_source(source, job, state, context, case)
@@ -62,19 +65,26 @@ def _apply_source(
 ) -> JobState:
     if state.is_ended:
         return state
+    completion = job.policies.completion
     if source is DecisionSource.STOP:
-        return _stop(job, state, context)
+        if not job.stop or state.run.intent is Intent.END:
+            return state
+        return _end_run(job, state, context, completion.stop, Message("Cause.Stop"), completion.stop_finish)
     if source is DecisionSource.COMMAND:
         return _execute_commands(job, state, context)
     if source is DecisionSource.HOLD:
-        return _hold(job, state, context)
+        return _hold_or_release(job, state, context)
     if not state.run.is_open:
         return state
     if source is DecisionSource.REACTIONS:
         return execute_proposal(job, state, context, case.proposal) if case.proposal else state
     if source is DecisionSource.COMPLETION:
         return _complete(job, state, context)
-    return _limit(job, state, context, case.exhausted)
+    limit = exceeded_limit(job, state, context, case.exhausted)
+    if limit is None:
+        return state
+    outcome, why, at_deadline = limit
+    return _end_run(job, state, context, outcome, why, completion.limit_finish, at_deadline=at_deadline)
 
 
 def handle_lost_run_owner(job: Job, state: JobState, context: PassContext) -> JobState:
@@ -94,40 +104,23 @@ def handle_lost_run_owner(job: Job, state: JobState, context: PassContext) -> Jo
     return state
 
 
-def _stop(job: Job, state: JobState, context: PassContext) -> JobState:
-    if not job.stop or state.run.intent is Intent.END:
-        return state
-    completion = job.policies.completion
-    return _end_run(job, state, context, completion.stop, Message("Cause.Stop"), completion.stop_finish)
-
-
 def _complete(job: Job, state: JobState, context: PassContext) -> JobState:
-    completion = job.policies.completion
-    if completion.needs_ready and state.run.stage is not Stage.RUNNING:
+    if job.policies.completion.needs_ready and state.run.stage is not Stage.RUNNING:
         return state
     found = evaluate_completion(job, state, tally(job, state, context), frozenset(context.ended_attempts))
     if found is None:
         return state
-    when, outcome = found
-    text = str(outcome.trigger) if outcome.trigger else outcome.text
-    return _end_run(job, state, context, outcome, stated(text) if text else Message("Cause.Rule"), when.finish)
+    rule, outcome = found
+    text = describe_trigger(outcome.trigger) if outcome.trigger else outcome.text
+    return _end_run(job, state, context, outcome, stated(text) if text else Message("Cause.Rule"), rule.finish)
 
 
-def _limit(job: Job, state: JobState, context: PassContext, exhausted: Outcome | None) -> JobState:
-    limit = exceeded_limit(job, state, context, exhausted)
-    if limit is None:
-        return state
-    outcome, why, at_deadline = limit
-    finish = job.policies.completion.limit_finish
-    return _end_run(job, state, context, outcome, why, finish, at_deadline=at_deadline)
-
-
-def _hold(job: Job, state: JobState, context: PassContext) -> JobState:
-    wished = is_hold_requested(job, context)
-    if wished and (state.run.intent is None or state.run.intent < Intent.HOLD):
+def _hold_or_release(job: Job, state: JobState, context: PassContext) -> JobState:
+    requested = is_hold_requested(job, context)
+    if requested and (state.run.intent is None or state.run.intent < Intent.HOLD):
         context.emit("", "Held", job=job.name)
         return close(job, state, context, Intent.HOLD)
-    if not wished and state.run.intent is Intent.HOLD and job.policies.hold.from_spec:
+    if not requested and job.policies.hold.from_spec:
         return _release(job, state, context)
     return state
 
@@ -166,45 +159,33 @@ def _execute_commands(job: Job, state: JobState, context: PassContext) -> JobSta
     return state
 
 
-def _settle_commands(state: JobState, context: PassContext) -> JobState:
-    """Commands to an ended job are handled without effect."""
-    fresh = tuple(command.uid for command in context.observed.commands if command.uid not in state.handled)
-    return replace(state, handled=(*state.handled, *fresh)) if fresh else state
-
-
 def execute_proposal(job: Job, state: JobState, context: PassContext, proposal: Proposal) -> JobState:
     """A job-wide action, with an Event where it changes the job."""
-    after = _execute_proposal(job, state, context, proposal)
-    if after is not state:
-        announce(job, context, proposal.action, proposal.why)
-    return after
-
-
-def _execute_proposal(job: Job, state: JobState, context: PassContext, proposal: Proposal) -> JobState:
-    action = proposal.action
+    action, after = proposal.action, state
     if action in ENDINGS:
         assert proposal.outcome is not None
-        return _end_run(job, state, context, proposal.outcome, proposal.why)
-    if action is Action.HOLD:
-        if state.run.intent is not None and state.run.intent >= Intent.HOLD:
-            return state
+        after = _end_run(job, state, context, proposal.outcome, proposal.why)
+    elif action is Action.RELEASE:
+        after = _release(job, state, context)
+    elif action is not Action.HOLD:
+        after = _restart_run(job, state, context, proposal)
+    elif state.run.intent is None or state.run.intent < Intent.HOLD:
         context.emit("", "Held.ByAction", job=job.name, cause=proposal.why)
-        return close(job, state, context, Intent.HOLD, outcome=proposal.outcome)
-    if action is Action.RELEASE:
-        return _release(job, state, context)
-    return _restart_run(job, state, context, proposal)
+        after = close(job, state, context, Intent.HOLD, outcome=proposal.outcome)
+    if after is not state:
+        announce(job, context, action, proposal.why)
+    return after
 
 
 def _restart_run(job: Job, state: JobState, context: PassContext, proposal: Proposal) -> JobState:
     if not state.run.is_open:
         return state
-    refusal: RetryBudget | None = None
     if proposal.charged:
         state, refusal = charge_restart(job, state, context, proposal.cause)
-    if refusal is not None:
-        outcome = attribute_failure(state, refusal.outcome, proposal.event)
-        assert outcome is not None
-        return _end_run(job, state, context, outcome, Message("Cause.NoRestart", {"cause": proposal.why}))
+        if refusal is not None:
+            outcome = attribute_failure(state, refusal.outcome, proposal.event)
+            assert outcome is not None
+            return _end_run(job, state, context, outcome, Message("Cause.NoRestart", {"cause": proposal.why}))
     context.emit("", "Restarting", warning=True, job=job.name, cause=proposal.why)
     return close(job, state, context, Intent.RESTART)
 
@@ -220,23 +201,20 @@ def _end_run(
     at_deadline: bool = False,
 ) -> JobState:
     closed = close(job, state, context, Intent.END, outcome=outcome, finish=finish, at_deadline=at_deadline)
-    if closed is not state:
-        is_warning = not (outcome.is_ok or outcome.final)
-        parameters = {"job": job.name, "run": state.run.number, "outcome": outcome.label, "cause": why}
-        context.emit("", f"RunEnding.{_describe_end(outcome)}", warning=is_warning, **parameters)
+    if closed is state:
+        return state
+    if outcome.is_ok:
+        how = "Succeeded"
+    elif outcome.final:
+        how = "Stopped"  # an end the user requested is no failure
+    else:
+        how = "Failed" if outcome.label.lower() == "failed" else "FailedWith"
+    parameters = {"job": job.name, "run": state.run.number, "outcome": outcome.label, "cause": why}
+    context.emit("", f"RunEnding.{how}", warning=how.startswith("Failed"), **parameters)
     return closed
 
 
-def _describe_end(outcome: Outcome) -> str:
-    """How a run ends; an end the user requested is no failure."""
-    if outcome.is_ok:
-        return "Succeeded"
-    if outcome.final:
-        return "Stopped"
-    return "Failed" if outcome.label.lower() == "failed" else "FailedWith"
-
-
-def _make_ready(job: Job, state: JobState, context: PassContext) -> JobState:
+def _update_readiness(job: Job, state: JobState, context: PassContext) -> JobState:
     """The run is running once enough of it is; how much is the dialect's Ready."""
     stage = state.run.stage
     if stage is Stage.RUNNING and job.policies.ready.sticky:
@@ -249,7 +227,7 @@ def _make_ready(job: Job, state: JobState, context: PassContext) -> JobState:
         stamps = replace(state.stamps, ran=state.stamps.ran or context.stamp)
         return replace(state, run=state.run.at(Stage.RUNNING, context.stamp), stamps=stamps)
     if stage is Stage.RUNNING and falls_back(job, tallies):
-        up = tallies.all.of(Tally.STARTED)
-        context.emit("", "NotReady", job=job.name, started=up, size=tallies.all.size)
+        started = tallies.all.of(Tally.STARTED)
+        context.emit("", "NotReady", job=job.name, started=started, size=tallies.all.size)
         return replace(state, run=state.run.at(Stage.PREPARING, context.stamp))
     return state

@@ -14,35 +14,25 @@ from datetime import datetime
 
 import msgspec
 
+from shoal.engine.gates import GroupGate
 from shoal.engine.membership import members
 from shoal.engine.model import Job
-from shoal.engine.observed import Created, GroupRef, JobRef, Observed, ObservedPod, Refused, RunOwnerRef
-from shoal.engine.policies import (
-    BudgetScope,
-    BudgetUnit,
-    CompletionsSize,
-    GroupGate,
-    KeepPods,
-    Memory,
-    PodNames,
-    RetryTiming,
-    SpentOn,
-    VictimOrder,
-    WhenEmpty,
-)
+from shoal.engine.observed import Created, GroupRef, JobRef, Observed, Refused, RunOwnerRef
+from shoal.engine.pod_outcomes import RetryTiming
 from shoal.engine.reclaim import RECLAIMED, is_up
-from shoal.engine.run_closing import pods_to_keep
-from shoal.engine.run_lifecycle import must_delete
-from shoal.engine.scaling import target_sizes
+from shoal.engine.retry import BudgetScope, BudgetUnit, SpentOn, WhenEmpty
+from shoal.engine.run_lifecycle import must_delete, pods_to_keep
+from shoal.engine.scaling import VictimOrder, target_sizes
 from shoal.engine.state import JobState, TaskState
-from shoal.engine.types import Intent, Outcome, Stage, TaskRef
+from shoal.engine.types import Intent, KeepPods, Memory, Outcome, PodNames, Stage, TaskRef
+from shoal.engine.unindexed_pods import CompletionsSize
 from shoal.engine.writes import Apply, Create, Delete, Mark, RemoveFinalizer, Step
 
 Identity = tuple[int, str, int, str, int]  # run, role, index, instance, attempt
 
 
 class StepHistory:
-    """What a caller remembers between steps of one job."""
+    """What a caller keeps between the steps of one job."""
 
     __slots__ = ("charged", "outcomes", "sent", "verdicts")
 
@@ -53,14 +43,14 @@ class StepHistory:
         self.sent: set[TaskRef] = set()  # creates without an observed response
 
     def copy(self) -> StepHistory:
-        """For a step that may not come about."""
+        """For a step that may be discarded."""
         made = StepHistory()
         made.outcomes, made.verdicts, made.sent = dict(self.outcomes), dict(self.verdicts), set(self.sent)
         made.charged = set(self.charged)
         return made
 
     def restarted(self) -> None:
-        """The operator died: answers are lost, and the next look at the world is a full one."""
+        """The operator stopped: results of writes are lost, and the next pass observes everything."""
         self.sent.clear()
 
 
@@ -84,18 +74,18 @@ def check(
 ) -> list[str]:
     """A message for each invariant this step violates."""
     case = CheckedStep(job, before, step, observed, history, now)
-    return [f"{invariant.__name__.lstrip('_')}: {text}" for invariant in _INVARIANTS for text in invariant(case)]
+    return [f"{invariant.__name__}: {text}" for invariant in INVARIANTS for text in invariant(case)]
 
 
 def leftovers(job: Job, state: JobState, observed: Observed) -> list[str]:
     """What an ended job at rest should not have left behind (I14)."""
-    left = [f"body {pod.name}" for pod in observed.pods if pod.owned and must_delete(job, state, pod)]
+    left = [f"pod {pod.name}" for pod in observed.pods if pod.owned and must_delete(job, state, pod)]
     if observed.run_owner is not None and observed.run_owner.owned:
-        left.append("the anchor")
+        left.append("the run owner")
     return left
 
 
-def _one_pod_per_task(case: CheckedStep) -> Iterator[str]:
+def one_pod_per_task(case: CheckedStep) -> Iterator[str]:
     """I1"""
     seen: set[tuple[str, int]] = set()
     by_name = case.job.policies.pod_policy.names is PodNames.INDEX
@@ -104,27 +94,27 @@ def _one_pod_per_task(case: CheckedStep) -> Iterator[str]:
             continue
         place = (pod.role, pod.index)
         if place in seen:
-            yield f"two bodies of {pod.role}-{pod.index}"
+            yield f"two pods of {pod.role}-{pod.index}"
         seen.add(place)
 
 
-def _no_create_when_gate_closed(case: CheckedStep) -> Iterator[str]:
+def no_create_when_gate_closed(case: CheckedStep) -> Iterator[str]:
     """I2 and I3"""
     state, job = case.after, case.job
     gate_statuses = {gate_status.role: gate_status.open for gate_status in case.step.gate_statuses}
     for ref, write in _creates(case.step):
         task = state.task(ref)
         if not state.run.is_open or state.is_ended or job.deleting or job.stop or job.policies.hold.requested:
-            yield f"{ref} is created although the job or its run is shut"
+            yield f"{ref} is created although the job or its run is closed"
         if not gate_statuses.get(ref.role):
-            yield f"{ref} is created behind a shut door"
+            yield f"{ref} is created although its gate is closed"
         if task is None or task.is_done or task.dropped:
             yield f"{ref} is created and not wanted"
         elif task.attempt.number != write.attempt or write.build_context.run != state.run.number:
-            yield f"{ref} is created with another stamp than the ledger has"
+            yield f"{ref} is created with another stamp than the job state has"
 
 
-def _name_free(case: CheckedStep) -> Iterator[str]:
+def name_free(case: CheckedStep) -> Iterator[str]:
     """I4"""
     if case.job.policies.pod_policy.names is not PodNames.INDEX:
         return
@@ -133,21 +123,29 @@ def _name_free(case: CheckedStep) -> Iterator[str]:
     case.history.sent = {ref for ref in case.history.sent if ref not in answered and (ref.role, ref.index) not in held}
     for ref, _ in _creates(case.step):
         if (ref.role, ref.index) in held:
-            yield f"{ref} is created while its name is held"
+            yield f"{ref} is created while its name is in use"
         if ref in case.history.sent:
             yield f"{ref} is created a second time before the first create was answered"
         case.history.sent.add(ref)
 
 
-def _judged_once(case: CheckedStep) -> Iterator[str]:
-    """I5"""
-    for uid in _decided_pods(case):
+def judged_once(case: CheckedStep) -> Iterator[str]:
+    """I5: a pod gets an outcome in its task's record, or is settled by a retry or a count, in one step only."""
+    settled, before = case.after.settled, case.before.settled
+    decided = [uid for uid, why in settled.items() if uid not in before and why.reason in ("retry", "counted")]
+    for role, task in _tasks(case.after):
+        if task.uid is None or task.outcome is None or task.uid in settled:
+            continue
+        old = case.before.task(TaskRef(role, task.index))
+        if old is None or old.uid != task.uid or old.outcome is None:
+            decided.append(task.uid)
+    for uid in decided:
         case.history.verdicts[uid] = case.history.verdicts.get(uid, 0) + 1
         if case.history.verdicts[uid] > 1:
-            yield f"body {uid} was judged twice"
+            yield f"the end of pod {uid} was evaluated twice"
 
 
-def _charged_once(case: CheckedStep) -> Iterator[str]:
+def charged_once(case: CheckedStep) -> Iterator[str]:
     """I5: every counter rises by exactly what this step charged, and nothing is ever charged twice."""
     charges = case.step.charges
     for cause in filter(None, (charge.cause for charge in charges)):
@@ -170,20 +168,7 @@ def _charged_once(case: CheckedStep) -> Iterator[str]:
             yield f"{ref} has {raised} charges more, and {tasks[ref]} were taken"
 
 
-def _decided_pods(case: CheckedStep) -> Iterator[str]:
-    """Pods decided in this step: an outcome entered into a record, or settled by a retry or a count."""
-    for uid, why in case.after.settled.items():
-        if uid not in case.before.settled and why.reason in ("retry", "counted"):
-            yield uid
-    for role, task in _tasks(case.after):
-        if task.uid is None or task.outcome is None or task.uid in case.after.settled:
-            continue
-        old = case.before.task(TaskRef(role, task.index))
-        if old is None or old.uid != task.uid or old.outcome is None:
-            yield task.uid
-
-
-def _run_is_monotone(case: CheckedStep) -> Iterator[str]:
+def run_is_monotone(case: CheckedStep) -> Iterator[str]:
     """I6"""
     before, after = case.before, case.after
     if after.run.number < before.run.number:
@@ -199,11 +184,12 @@ def _run_is_monotone(case: CheckedStep) -> Iterator[str]:
         is_same = after.run.intent is before.run.intent  # an outcome belongs to the reason for which a run is closed
         if is_same and before.run.outcome is not None and after.run.outcome != before.run.outcome:
             yield "the outcome of the run changed"
-    if case.job.policies.pod_policy.memory is Memory.RECORD:
-        yield from _records_stay(case)
 
 
-def _records_stay(case: CheckedStep) -> Iterator[str]:
+def records_stay(case: CheckedStep) -> Iterator[str]:
+    """I6, for job states that record every task."""
+    if case.job.policies.pod_policy.memory is not Memory.RECORD:
+        return
     for role, task in _tasks(case.after):
         if task.charged > task.attempt.number:
             yield f"{role}-{task.index} has more charges than retries"
@@ -215,7 +201,7 @@ def _records_stay(case: CheckedStep) -> Iterator[str]:
             yield f"the outcome of {role}-{task.index} changed"
 
 
-def _final_states_stay(case: CheckedStep) -> Iterator[str]:
+def final_states_stay(case: CheckedStep) -> Iterator[str]:
     """I7"""
     if not case.before.is_ended:
         return
@@ -225,35 +211,29 @@ def _final_states_stay(case: CheckedStep) -> Iterator[str]:
     if pruned != case.before:
         yield "an ended job changed"
     if any(isinstance(write, Create) for write in case.step.writes):
-        yield "an ended job made something"
+        yield "an ended job created something"
 
 
-def _justified_delete(case: CheckedStep) -> Iterator[str]:
+def justified_delete(case: CheckedStep) -> Iterator[str]:
     """I8"""
-    bodies = {pod.uid: pod for pod in case.observed.pods}
+    state, pods = case.after, {pod.uid: pod for pod in case.observed.pods}
     for write in case.step.writes:
         if not isinstance(write, Delete) or not isinstance(write.target, TaskRef):
             continue
         if not write.uid and not write.confirm:
             yield f"{write.target} is deleted by name alone"
-        pod = bodies.get(write.uid)
-        if pod is not None and not pod.owned:
-            yield f"foreign body {pod.name} is deleted"
-        if pod is not None and not pod.leaving and not _is_justified(case, pod):
+        pod = pods.get(write.uid)
+        if pod is None:
+            continue
+        if not pod.owned:
+            yield f"foreign pod {pod.name} is deleted"
+        task = state.task(TaskRef(pod.role, pod.index)) if pod.index is not None else None
+        is_current = task is not None and task.uid == pod.uid and pod.uid not in state.settled and state.run.is_open
+        if is_current and task is not None and not (pod.leaving or task.dropped or task.outcome is not None):
             yield f"{pod.name} is deleted for no reason"
 
 
-def _is_justified(case: CheckedStep, pod: ObservedPod) -> bool:
-    state = case.after
-    if pod.uid in state.settled or not state.run.is_open:
-        return True
-    task = state.task(TaskRef(pod.role, pod.index)) if pod.index is not None else None
-    if task is None or task.uid != pod.uid:
-        return True  # a stray: nobody's
-    return task.dropped or task.outcome is not None
-
-
-def _reclaims_only_surplus(case: CheckedStep) -> Iterator[str]:
+def reclaims_only_surplus(case: CheckedStep) -> Iterator[str]:
     """Members are given back only on request, above what their group needs, and at no cost."""
     before, after = case.before.settled, case.after.settled
     given = {uid for uid, why in after.items() if why.reason == RECLAIMED and uid not in before}
@@ -280,7 +260,7 @@ def _reclaims_only_surplus(case: CheckedStep) -> Iterator[str]:
         )
 
 
-def _sizes_match_spec(case: CheckedStep) -> Iterator[str]:
+def sizes_match_spec(case: CheckedStep) -> Iterator[str]:
     """I10"""
     state, policies = case.after, case.job.policies
     if not state.run.is_open or isinstance(policies.size, CompletionsSize):
@@ -297,7 +277,7 @@ def _sizes_match_spec(case: CheckedStep) -> Iterator[str]:
             yield f"{role.name} has {len(role.tasks)} entries, {size} wanted"
 
 
-def _within_budget(case: CheckedStep) -> Iterator[str]:
+def within_budget(case: CheckedStep) -> Iterator[str]:
     """I11"""
     if case.after.charged == case.before.charged:
         return
@@ -311,14 +291,14 @@ def _within_budget(case: CheckedStep) -> Iterator[str]:
             yield "a charge after the budget was overdrawn"
 
 
-def _no_pods_while_held(case: CheckedStep) -> Iterator[str]:
+def no_pods_while_held(case: CheckedStep) -> Iterator[str]:
     """I13"""
     state = case.after
     if state.is_held and state.run.stage is Stage.OVER and pods_to_keep(case.job, state) is KeepPods.NONE:
         yield from (f"{pod.name} is there although the job is held" for pod in case.observed.pods if pod.owned)
 
 
-def _settled_bounded(case: CheckedStep) -> Iterator[str]:
+def settled_bounded(case: CheckedStep) -> Iterator[str]:
     """I15"""
     present = {pod.uid for pod in case.observed.pods}
     for uid in case.after.settled:
@@ -326,15 +306,15 @@ def _settled_bounded(case: CheckedStep) -> Iterator[str]:
             yield f"{uid} is settled and not there"
 
 
-def _wakeup_set(case: CheckedStep) -> Iterator[str]:
+def wakeup_set(case: CheckedStep) -> Iterator[str]:
     """I19"""
     if case.step.wake_at is not None and case.step.wake_at <= case.now:
-        yield "the next look is in the past"
+        yield "the next pass is in the past"
     if any(due.at <= case.now for due in case.after.due.values()):
         yield "a delayed reaction is overdue"
 
 
-def _changes_have_messages(case: CheckedStep) -> Iterator[str]:
+def changes_have_messages(case: CheckedStep) -> Iterator[str]:
     """I20"""
     before, after = case.before, case.after
     subjects = {each.subject for each in case.step.notifications}
@@ -350,7 +330,7 @@ def _changes_have_messages(case: CheckedStep) -> Iterator[str]:
             yield f"tasks of {role.name} were dropped without an Event"
 
 
-def _members(case: CheckedStep) -> Iterator[str]:
+def members_published(case: CheckedStep) -> Iterator[str]:
     """I12 and I22"""
     if not case.job.policies.rendezvous.published:
         return
@@ -363,15 +343,15 @@ def _members(case: CheckedStep) -> Iterator[str]:
         yield "the round moved without a change, or a change did not move it"
 
 
-def _ends_answered_at_once(case: CheckedStep) -> Iterator[str]:
+def ends_answered_at_once(case: CheckedStep) -> Iterator[str]:
     """Where an end is answered as soon as it is known, no task is stored between the two."""
     if case.job.policies.pod_end.retry_at is RetryTiming.VERDICT:
         for role, task in _tasks(case.after):
             if task.outcome is not None and not task.is_done:
-                yield f"{role}-{task.index} is judged and not answered"
+                yield f"{role}-{task.index} has an outcome, and is neither retried nor done"
 
 
-def _known_writes(case: CheckedStep) -> Iterator[str]:
+def known_writes(case: CheckedStep) -> Iterator[str]:
     """Deletes of things that are there only; one write per target and kind."""
     groups = {group.uid for group in case.observed.groups.values()}
     for write in case.step.writes:
@@ -390,7 +370,7 @@ def _known_writes(case: CheckedStep) -> Iterator[str]:
         write for write in case.step.writes if isinstance(write, Create) and isinstance(write.target, RunOwnerRef)
     ]
     if run_owner_creates and case.observed.run_owner is not None:
-        yield "an anchor is made while its name is held"
+        yield "a run owner is created while its name is in use"
 
 
 def _creates(step: Step) -> Iterator[tuple[TaskRef, Create]]:
@@ -405,23 +385,24 @@ def _tasks(state: JobState) -> Iterator[tuple[str, TaskState]]:
             yield role.name, task
 
 
-_INVARIANTS: tuple[Callable[[CheckedStep], Iterator[str]], ...] = (
-    _one_pod_per_task,
-    _no_create_when_gate_closed,
-    _name_free,
-    _judged_once,
-    _charged_once,
-    _run_is_monotone,
-    _final_states_stay,
-    _justified_delete,
-    _reclaims_only_surplus,
-    _sizes_match_spec,
-    _within_budget,
-    _no_pods_while_held,
-    _settled_bounded,
-    _wakeup_set,
-    _changes_have_messages,
-    _members,
-    _ends_answered_at_once,
-    _known_writes,
+INVARIANTS: tuple[Callable[[CheckedStep], Iterator[str]], ...] = (
+    one_pod_per_task,
+    no_create_when_gate_closed,
+    name_free,
+    judged_once,
+    charged_once,
+    run_is_monotone,
+    records_stay,
+    final_states_stay,
+    justified_delete,
+    reclaims_only_surplus,
+    sizes_match_spec,
+    within_budget,
+    no_pods_while_held,
+    settled_bounded,
+    wakeup_set,
+    changes_have_messages,
+    members_published,
+    ends_answered_at_once,
+    known_writes,
 )

@@ -1,17 +1,29 @@
-"""The published group: its members, in rank order, and its round.
+"""Rendezvous: the published members of a job, in rank order, and the membership round.
 
 The round rises when the members change, or when a member requests another; nothing else changes it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
 from msgspec.structs import replace
 
-from shoal.engine.model import Job
 from shoal.engine.observed import SignalKind
 from shoal.engine.pass_context import PassContext
 from shoal.engine.state import JobState, Round
 from shoal.engine.types import Stage
+
+if TYPE_CHECKING:
+    from shoal.engine.model import Job
+
+
+@dataclass(frozen=True, slots=True)
+class Rendezvous:
+    published: bool = False  # the members and their round are in the job state
+    frozen: Mapping[str, int] = field(default_factory=dict)  # values of the spec fixed when the first run opens
 
 
 def publish_members(job: Job, state: JobState, context: PassContext) -> JobState:

@@ -1,43 +1,43 @@
 """The text of every message of the engine, by code. The one place to change it.
 
-Codes that begin with `Cause.` are clauses of other messages: they follow `because`.
+Codes that begin with `Cause.` are clauses of other messages: they follow `because`. Those with `Gate.` and `Trigger.`
+are no Events: they are the messages of a closed gate, and of the task that decided about a run.
 """
 
 from __future__ import annotations
 
-from shoal.engine.types import Event, EventType
+from shoal.engine.types import Event, EventType, Trigger
 from shoal.kube.messages import Catalog, Message
 
 CATALOG = Catalog(
     {
         # the job
-        "Started": "Run {run} of {job} is open",
-        "RunOpened": "Run {run} of {job} is open",
-        "RunDelayed": "{job} is tried again in {seconds} s as run {run}",
+        "Started": "Run {run} of {job} started",
+        "RunOpened": "Run {run} of {job} started",
+        "RunDelayed": "{job} is retried in {seconds} s as run {run}",
         "RunEnding.Succeeded": "Run {run} of {job} succeeded, because {cause}",
         "RunEnding.Stopped": "Run {run} of {job} is stopped, because {cause}",
         "RunEnding.Failed": "Run {run} of {job} failed, because {cause}",
         "RunEnding.FailedWith": "Run {run} of {job} failed: {outcome}, because {cause}",
         "Running": "{job} is running",
-        "NotReady": "{job} waits for members: {started} of {size} run or have ended",
-        "Held": "{job} is held: its members go, what it achieved stays",
+        "NotReady": "{job} is not ready: {started} of {size} tasks run or have ended",
+        "Held": "{job} is held: its running pods are deleted",
         "Held.ByAction": "{job} is held, because {cause}",
-        "Released": "{job} is released: its members return once the old ones are gone",
+        "Released": "{job} resumes: new pods are created once the old ones have terminated",
         "Restarting": "{job} restarts as a whole, because {cause}",
         "Stopped": "{job} has been stopped",
         "Succeeded": "{job} has ended: {phrase}",
         "Failed": "{job} has ended: {phrase}",
-        "RoundChanged": "Round {round} of {job} has {size} member(s)",
+        "RoundChanged": "Membership round {round} of {job}: {size} living tasks",
         # commands
-        "CommandIssued": "The order {command} has arrived",
+        "CommandIssued": "Received command {command}",
         "CommandIgnored": "Command {command} has no effect while {job} is held",
-        "CommandUnknown": "Command {command!r} means nothing to {job}",
+        "CommandUnknown": "{job} does not support command {command!r}",
         "ExecuteAction": "Start to execute action {action}: {cause}",
         "Guarded": "{text}",
         # roles and their size
-        "ScaledUp": "{tasks} added: {size} wanted",
-        "ScaledDown": "{tasks} scaled away: {size} wanted",
-        "ScaledDown.Unindexed": "{tasks} not needed: {size} slot(s) wanted",
+        "ScaledUp": "Scaled up to {size}: {tasks} added",
+        "ScaledDown": "Scaled down to {size}: {tasks} removed",
         "GaveBack": "{job} gives {count} pods back, {tasks}: {cause}",
         "GaveBack.One": "{job} gives a pod back, {tasks}: {cause}",
         # tasks
@@ -47,19 +47,35 @@ CATALOG = Catalog(
         "TaskFailed.Evicted": "{task} was evicted in attempt {attempt}: {cause}",
         "TaskLost": "{task} was lost in attempt {attempt}: {cause}",
         "TaskLost.Evicted": "{task} was evicted in attempt {attempt}: {cause}",
-        "TaskRetried": "{task} is tried again as attempt {attempt} ({charged} charged)",
-        "TaskRetried.Free": "{task} is tried again as attempt {attempt}, at no cost",
-        "TaskReplaced": "{task} is wanted again and restarts",
-        "RetriesExhausted": "{task} is not tried again: no retry is left",
+        "TaskRetried": "{task} is retried as attempt {attempt} (counted retries: {charged})",
+        "TaskRetried.Free": "{task} is retried as attempt {attempt} (not counted)",
+        "TaskReplaced": "{task} is created again, because its role was scaled up",
+        "RetriesExhausted": "{task} is not retried: no retry is left",
         "Restarting.Task": "{tasks} restarts, because {cause}",
         "Restarting.Tasks": "{tasks} restart, because {cause}",
+        # what a task did that decided about the run
+        "Trigger.RetriesExhausted": "{task} failed and no retry is left",
+        "Trigger.Restarts": "{task} restarted {times} times",
+        # gates: why no pods are created
+        "Gate.Ended": "The job has ended",
+        "Gate.Deleting": "The job is being deleted",
+        "Gate.Stopping": "The job is being stopped",
+        "Gate.Held": "The job is held",
+        "Gate.RunClosed": "The run is closed; its pods have to terminate first",
+        "Gate.External": "The job waits for its start",
+        "Gate.RunOwner": "The pods wait for the creation of the object that owns them",
+        "Gate.GroupCreation": "{role} waits for its group to be created",
+        "Gate.GroupAdmission": "{role} waits for its group to be admitted",
+        "Gate.GroupPending": "PodGroup {group} is not admitted: {cause}",
+        "Gate.GroupPending.Only": "The PodGroup is not admitted: {cause}",
+        "Gate.Dependency": "{role} waits for {awaited}",
         # causes
         "Cause.Text": "{text}",
-        "Cause.Stop": "its user asked to stop it",
+        "Cause.Stop": "a stop was requested",
         "Cause.Rule": "its completion rule is satisfied",
         "Cause.NoRetry": "no retry is left",
         "Cause.NoRestart": "no restart is left: {cause}",
-        "Cause.Scheduler": "its scheduler asked for it",
+        "Cause.Scheduler": "the scheduler requested it",
         "Cause.Restarts": "containers restarted {count} times, {permitted} permitted",
         "Cause.Deadline": "it was active longer than its deadline allows",
         "Cause.OwnerUnseen": "its run owner was created and never observed",
@@ -68,17 +84,19 @@ CATALOG = Catalog(
         "Cause.TaskPending": "{subject} was pending for too long",
         "Cause.TaskFailed": "{subject} failed",
         "Cause.TaskFailedWithCode": "{subject} failed with code {code}",
-        "Cause.TaskLost": "{subject} was taken away by others",
+        "Cause.TaskLost": "the pod of {subject} was deleted or evicted",
         "Cause.RoleSucceeded": "all of {subject} have succeeded",
         "Cause.RoleExhausted": "containers of {subject} were restarted too often",
         "Cause.GroupUnknown": "a part of the gang runs and the rest cannot be placed",
-        "Cause.GroupEvicted": "the place of its gang was taken back",
+        "Cause.GroupEvicted": "its gang was evicted",
         "Cause.StoreLost": "the store of the group was lost",
         "Cause.RoundClosed": "the round was closed",
         "Cause.GroupDone": "the group is done",
         "Cause.Command": "a Command requested it",
     }
 )
+
+
 # The text of a message about several tasks, for readers that group them.
 SEVERAL = Catalog(
     {
@@ -86,11 +104,13 @@ SEVERAL = Catalog(
         "TaskFailed.Evicted": "{tasks} were evicted in attempt {attempt}: {cause}",
         "TaskLost": "{tasks} were lost in attempt {attempt}: {cause}",
         "TaskLost.Evicted": "{tasks} were evicted in attempt {attempt}: {cause}",
-        "TaskRetried": "{tasks} are tried again as attempt {attempt} ({charged} charged each)",
-        "TaskRetried.Free": "{tasks} are tried again as attempt {attempt}, at no cost",
-        "RetriesExhausted": "{tasks} are not tried again: no retry is left",
+        "TaskRetried": "{tasks} are retried as attempt {attempt} (counted retries: {charged} each)",
+        "TaskRetried.Free": "{tasks} are retried as attempt {attempt} (not counted)",
+        "RetriesExhausted": "{tasks} are not retried: no retry is left",
     }
 )
+
+
 # The text of the last message of a series, with how often and since when.
 REPEATED = Catalog(
     {
@@ -99,7 +119,7 @@ REPEATED = Catalog(
         "RunEnding.FailedWith": (
             "{job} failed as a whole {times} times since {since}, the last time: {outcome}, because {cause}"
         ),
-        "RunOpened": "Run {run} of {job} is open, the last of {times} since {since}",
+        "RunOpened": "Run {run} of {job} started, the last of {times} since {since}",
     }
 )
 
@@ -115,3 +135,10 @@ def cause_of(event: Event) -> Message:
 def stated(text: str) -> Message:
     """A cause with text from outside: a pod, a scheduler, the rules of a dialect."""
     return Message("Cause.Text", {"text": text})
+
+
+def describe_trigger(trigger: Trigger) -> str:
+    """What the task did that decided about the run, beginning with its name."""
+    name = f"{trigger.role}-{trigger.index}"
+    # The text is a dialect's, which may name the task, or read back from a status.
+    return trigger.text if trigger.text.startswith(name) else f"{name}: {trigger.text}".rstrip(": ")

@@ -1,19 +1,22 @@
-"""What the operator passes to the engine: pods, run owner, groups, owned objects, commands, signals and receipts.
+"""What the operator passes to the engine: pods, run owner, groups, owned objects, commands, signals and write results.
 
-All of it is plain data taken from caches; `pods.body_from` turns a pod into this form. A pod is attributed by its
-stamp (job uid, run, attempt) and owner, never by its name alone.
+All of it is plain data taken from caches. `read_pod` turns a pod into this form; which task it belongs to (role, index,
+stamp, owner) the dialect reads from labels and annotations. An ObservedPod depends on the pod alone, so a cache may
+keep it as long as it keeps that version of the pod.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import Enum
 from typing import Any
 
 import msgspec
 
 from shoal.engine.types import TaskRef
+from shoal.kube import times
+from shoal.kube.objects import Obj
 
 _NOTHING: Mapping[Any, Any] = {}
 
@@ -209,3 +212,89 @@ class Observed(msgspec.Struct, frozen=True, gc=False):
     write_results: tuple[WriteResult, ...] = ()
     open_gates: frozenset[str] = frozenset()  # keys of WishGates others have opened
     nonce: str = ""  # randomness for this pass: uuids and delays derive from it
+
+
+_PHASES = {phase.value: phase for phase in PodPhase}
+
+
+_DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
+
+
+def read_pod(
+    pod: Obj,
+    *,
+    role: str,
+    index: int | None,
+    run: int = 0,
+    attempt: int = 0,
+    instance: str = "",
+    owned: bool = True,
+    marked: bool = False,
+    finalizer: str = "",
+) -> ObservedPod:
+    meta, spec, status = pod.get("metadata") or {}, pod.get("spec") or {}, pod.get("status") or {}
+    conditions = {c.get("type", ""): c for c in status.get("conditions") or () if c.get("status") == "True"}
+    init = [_container(entry, init=True) for entry in status.get("initContainerStatuses") or ()]
+    main = [_container(entry, init=False) for entry in status.get("containerStatuses") or ()]
+    deletion = _moment(meta.get("deletionTimestamp"))
+    grace = timedelta(seconds=int(meta.get("deletionGracePeriodSeconds") or 0))
+    return ObservedPod(
+        uid=meta.get("uid") or "",
+        name=meta.get("name") or "",
+        role=role,
+        index=index,
+        run=run,
+        attempt=attempt,
+        instance=instance,
+        owned=owned,
+        phase=_PHASES.get(status.get("phase") or "Pending", PodPhase.UNKNOWN),
+        reason=status.get("reason") or "",
+        message=status.get("message") or "",
+        leaving=bool(meta.get("deletionTimestamp")),
+        # deletionTimestamp is the moment when the deletion should be over.
+        leaving_since=deletion - grace if deletion is not None else None,
+        node=spec.get("nodeName") or "",
+        ip=status.get("podIP") or "",
+        host_ip=status.get("hostIP") or "",
+        containers=(*init, *main),
+        created=_moment(meta.get("creationTimestamp")),
+        ready="Ready" in conditions,
+        ready_since=_moment((conditions.get("Ready") or {}).get("lastTransitionTime")),
+        restarts_in_place=(spec.get("restartPolicy") or "Always") != "Never",
+        conditions=frozenset(conditions),
+        disruption=str((conditions.get(DISRUPTED) or {}).get("message") or ""),
+        marked=marked,
+        finalizer=bool(finalizer) and finalizer in (meta.get("finalizers") or ()),
+        deletion_cost=_deletion_cost(meta),
+    )
+
+
+def _container(entry: Mapping[str, Any], *, init: bool) -> ContainerState:
+    restarts = int(entry.get("restartCount") or 0)
+    before = int(((entry.get("lastState") or {}).get("terminated") or {}).get("exitCode") or 0)
+    ended = (entry.get("state") or {}).get("terminated")
+    if not ended:
+        return ContainerState(entry.get("name") or "", init=init, restarts=restarts, last_code=before)
+    return ContainerState(
+        entry.get("name") or "",
+        init=init,
+        code=int(ended.get("exitCode") or 0),
+        signal=int(ended.get("signal") or 0),
+        reason=ended.get("reason") or "",
+        message=ended.get("message") or "",
+        finished=_moment(ended.get("finishedAt")),
+        restarts=restarts,
+        last_code=before,
+    )
+
+
+def _moment(text: str | None) -> datetime | None:
+    return times.parse(text) if text else None
+
+
+def _deletion_cost(meta: Mapping[str, Any]) -> int:
+    text = (meta.get("annotations") or {}).get(_DELETION_COST, "0")
+    try:
+        return int(text)
+    except ValueError:
+        return 0

@@ -7,14 +7,31 @@ Foreign objects of the same name are left alone, and one that is terminating is 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from shoal.engine.gates import may_start
-from shoal.engine.model import Job
+from shoal.engine.gates import GroupGate, may_start
 from shoal.engine.observed import GroupRef, OwnedObjectRef
 from shoal.engine.pass_context import PassContext
-from shoal.engine.policies import BudgetScope, GroupGate, Lifetime, OwnedObject
+from shoal.engine.retry import BudgetScope
 from shoal.engine.state import JobState
+from shoal.engine.types import Lifetime
 from shoal.engine.writes import Apply, BuildContext, Delete, Write
+
+if TYPE_CHECKING:
+    from shoal.engine.model import Job
+
+
+@dataclass(frozen=True, slots=True)
+class OwnedObject:
+    """Any other child. `digest` names its setting; it is applied where the object shows another one."""
+
+    name: str
+    scope: BudgetScope = BudgetScope.JOB
+    lifetime: Lifetime = Lifetime.UNTIL_END
+    digest: str = ""
+    roles: frozenset[str] = frozenset()  # for scope ROLE and TASK; empty: all
+    write_back: bool = False  # its name is stored in the spec
 
 
 def plan_groups(job: Job, state: JobState, context: PassContext, build_context: BuildContext) -> Iterator[Write]:
@@ -36,31 +53,24 @@ def plan_groups(job: Job, state: JobState, context: PassContext, build_context: 
 
 
 def plan_owned_objects(job: Job, state: JobState, context: PassContext, build_context: BuildContext) -> Iterator[Write]:
-    wanted = dict(_wanted(job, state, context))
+    wanted: dict[OwnedObjectRef, OwnedObject] = {}
+    for policy in job.policies.owned_objects:
+        if state.is_held and policy.name in job.policies.hold.owned_objects:
+            continue
+        if policy.lifetime is Lifetime.TASK or _should_exist(state, policy.lifetime):
+            wanted.update((ref, policy) for ref in _refs(state, context, policy))
     for ref, policy in wanted.items():
         seen = context.observed.owned_objects.get(ref)
-        is_stale = seen is not None and seen.owned and not seen.leaving and seen.digest != policy.digest
-        if is_stale or (seen is None and _may_be_made(job, state, context, policy)):
+        if seen is None:
+            outlives_runs = policy.lifetime is Lifetime.UNTIL_DELETED
+            must_apply = not job.deleting if outlives_runs else may_start(job, state, context)
+        else:
+            must_apply = seen.owned and not seen.leaving and seen.digest != policy.digest
+        if must_apply:
             yield Apply(ref, build_context, policy.digest)
     for ref, seen in context.observed.owned_objects.items():
         if ref not in wanted and seen.owned and not seen.leaving and not job.deleting:
             yield Delete(ref, seen.uid)
-
-
-def _may_be_made(job: Job, state: JobState, context: PassContext, policy: OwnedObject) -> bool:
-    if policy.lifetime is Lifetime.UNTIL_DELETED:
-        return not job.deleting
-    return may_start(job, state, context)
-
-
-def _wanted(job: Job, state: JobState, context: PassContext) -> Iterator[tuple[OwnedObjectRef, OwnedObject]]:
-    for policy in job.policies.owned_objects:
-        if state.is_held and policy.name in job.policies.hold.owned_objects:
-            continue
-        if policy.lifetime is not Lifetime.TASK and not _should_exist(state, policy.lifetime):
-            continue
-        for ref in _refs(state, context, policy):
-            yield ref, policy
 
 
 def _refs(state: JobState, context: PassContext, policy: OwnedObject) -> Iterator[OwnedObjectRef]:
@@ -78,16 +88,11 @@ def _refs(state: JobState, context: PassContext, policy: OwnedObject) -> Iterato
             yield OwnedObjectRef(policy.name, role.name)
             continue
         for task in role.tasks:
-            if not task.dropped and _belongs_to_task(policy, state, context, role.name, task.index):
+            pod = context.pods.get((role.name, task.index))
+            has_pod = pod is not None and not pod.leaving
+            # An object with a task's lifetime is deleted with the pod once the run is closed.
+            if not task.dropped and (policy.lifetime is not Lifetime.TASK or state.run.is_open or has_pod):
                 yield OwnedObjectRef(policy.name, role.name, task.index)
-
-
-def _belongs_to_task(policy: OwnedObject, state: JobState, context: PassContext, role: str, index: int) -> bool:
-    """An owned object with a task's lifetime is deleted with the pod once the run is closed."""
-    if policy.lifetime is not Lifetime.TASK or state.run.is_open:
-        return True
-    pod = context.pods.get((role, index))
-    return pod is not None and not pod.leaving
 
 
 def _should_exist(state: JobState, lifetime: Lifetime) -> bool:

@@ -1,4 +1,4 @@
-"""One pass's view of the world: each task's pod, strays, losses, refusals, and the messages of the pass.
+"""The context of a pass: each task's pod, strays, losses, refusals, and the messages of the pass.
 
 Created by step 1 (pod_matching.py) and used by the steps after it. Facts stay as they were matched; only messages and
 notices are added later.
@@ -7,20 +7,25 @@ notices are added later.
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from shoal.engine.model import Job, Role
 from shoal.engine.observed import Observed, ObservedPod, ObservedRunOwner, Refused
-from shoal.engine.state import JobState, TaskState
+from shoal.engine.state import JobState, SettledReason, TaskState
 from shoal.engine.types import BudgetCharge, Notice, NoticeKind, Notification, TaskRef
 from shoal.kube.messages import Message
 
+if TYPE_CHECKING:
+    from shoal.engine.model import Job, Role
+
+
 TaskKey = tuple[str, int]
+
+
 Tasks = dict[str, dict[int, TaskState]]  # changes to tasks by role and index
 
 
 class PassContext:
-    """One pass's view of the world, and what the pass has to say."""
+    """The observations of one pass, matched to tasks, and the messages of the pass so far."""
 
     __slots__ = (
         "charges",
@@ -81,3 +86,12 @@ class PassContext:
 
     def notify(self, kind: NoticeKind, role: str, record: TaskState | JobState) -> None:
         self.notices.append(Notice(kind, role, record))
+
+
+def settle_pods(state: JobState, context: PassContext, settled: dict[str, SettledReason]) -> JobState:
+    """These pods raise no more events and are matched to no task."""
+    for uid, why in settled.items():
+        pod = context.pods.get((why.role, why.index))
+        if pod is not None and pod.uid == uid:
+            context.settled_pods.append(context.pods.pop((why.role, why.index)))
+    return state.settle(settled)

@@ -9,41 +9,25 @@ open gate, under a free name.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime, timedelta
 
 from shoal.engine.gates import may_start
 from shoal.engine.model import GuardResult, Job
 from shoal.engine.observed import CommandRef, JobRef, ObservedPod, RunOwnerRef
 from shoal.engine.owned_objects import plan_groups, plan_owned_objects
 from shoal.engine.pass_context import PassContext
-from shoal.engine.policies import DropMark, KeepPods, Memory, PodNames, Propagation, TeardownVia
-from shoal.engine.retry_spacing import run_created_from, task_created_from
-from shoal.engine.run_closing import pods_to_keep
-from shoal.engine.run_lifecycle import must_delete
+from shoal.engine.retry import created_from
+from shoal.engine.run_lifecycle import TeardownVia, must_delete, pods_to_keep
+from shoal.engine.scaling import DropMark
 from shoal.engine.state import JobState
-from shoal.engine.types import Stage, TaskRef
+from shoal.engine.timeouts import Propagation, force_due, ttl_due
+from shoal.engine.types import KeepPods, Memory, PodNames, Stage, TaskRef
 from shoal.engine.writes import BuildContext, Create, Delete, GateStatus, Mark, RemoveFinalizer, Write
 
 
 def plan_writes(
-    job: Job, state: JobState, context: PassContext, doors: tuple[GateStatus, ...], guarded: GuardResult
+    job: Job, state: JobState, context: PassContext, gate_statuses: tuple[GateStatus, ...], guarded: GuardResult
 ) -> list[Write]:
-    build_context = _build_context(state, context)
-    going = [] if "delete" in guarded.blocks else list(_plan_deletes(job, state, context))
-    writes: list[Write] = [*guarded.writes, *_plan_marks(job, state, context, going)]
-    writes += going
-    writes += _plan_run_owner(job, state, context, build_context)
-    writes += plan_groups(job, state, context, build_context)
-    writes += plan_owned_objects(job, state, context, build_context)
-    if "create" not in guarded.blocks:
-        writes += _plan_pods(job, state, context, doors, build_context)
-    writes += _delete_handled_commands(state, context)
-    writes += _delete_expired_job(job, state, context)
-    return writes
-
-
-def _build_context(state: JobState, context: PassContext) -> BuildContext:
-    return BuildContext(
+    build_context = BuildContext(
         run=state.run.number,
         run_owner=state.run.run_owner or "",
         sizes=context.sizes,
@@ -52,15 +36,32 @@ def _build_context(state: JobState, context: PassContext) -> BuildContext:
         round=state.round.number,
         frozen=state.frozen,
     )
+    deletes = [] if "delete" in guarded.blocks else list(plan_deletes(job, state, context))
+    writes: list[Write] = [*guarded.writes, *plan_marks(job, state, context, deletes), *deletes]
+    writes += plan_run_owner(job, state, context, build_context)
+    writes += plan_groups(job, state, context, build_context)
+    writes += plan_owned_objects(job, state, context, build_context)
+    if "create" not in guarded.blocks:
+        writes += plan_pods(job, state, context, gate_statuses, build_context)
+    handled = [command.uid for command in context.observed.commands if command.uid in state.handled]
+    writes += [Delete(CommandRef(uid), uid) for uid in handled]
+    ttl = ttl_due(job, state)
+    if ttl is not None and context.now >= ttl and not job.deleting:
+        writes.append(Delete(JobRef(), job.uid, propagation=job.policies.clock.propagation))
+    return writes
 
 
-def _plan_deletes(job: Job, state: JobState, context: PassContext) -> Iterator[Delete]:
+def plan_deletes(job: Job, state: JobState, context: PassContext) -> Iterator[Delete]:
     """Pods to delete, gracefully; terminating ones by force when their time is up."""
     for pod in _pods_to_delete(job, state, context):
         if not pod.leaving:
             yield Delete(_ref(pod), pod.uid)
     if job.policies.pod_policy.memory is Memory.RECORD and state.run.is_open:
-        yield from _confirm_absent(state)
+        for role in state.roles:
+            for task in role.tasks:
+                if task.stage <= Stage.REQUESTED and task.attempt.outcome is not None:
+                    # It ended without its pod ever being observed: a live read must confirm that there is none.
+                    yield Delete(TaskRef(role.name, task.index), task.uid or "", confirm=True)
     for pod in context.observed.pods:
         if pod.leaving and pod.owned:
             due = force_due(state, pod)
@@ -88,38 +89,26 @@ def _pods_to_delete(job: Job, state: JobState, context: PassContext) -> Iterator
         yield from (pod for pod in context.pods.values() if must_delete(job, state, pod))
 
 
-def _confirm_absent(state: JobState) -> Iterator[Delete]:
-    """Attempts that ended without their body ever being seen: a live look must confirm that there is none."""
-    for role in state.roles:
-        for task in role.tasks:
-            if task.stage <= Stage.REQUESTED and task.attempt.outcome is not None:
-                yield Delete(TaskRef(role.name, task.index), task.uid or "", confirm=True)
-
-
-def force_due(state: JobState, pod: ObservedPod) -> datetime | None:
-    """When a leaving body is deleted by force; None: never."""
-    role = state.role(pod.role)
-    if role is None or role.force_after_seconds is None or pod.leaving_since is None:
-        return None
-    return pod.leaving_since + timedelta(seconds=role.force_after_seconds)
-
-
-def _plan_marks(job: Job, state: JobState, context: PassContext, going: list[Delete]) -> Iterator[Write]:
+def plan_marks(job: Job, state: JobState, context: PassContext, deletes: list[Delete]) -> Iterator[Write]:
     """Before a pod is deleted: set the mark that names the deleter, and remove our finalizer.
 
     The finalizer only once the pod is counted or leaving: with neither finalizer nor delete it would be lost to an
     operator that starts after a crash.
     """
-    doomed = {write.uid for write in going}
-    freed = {uid for uid, why in state.settled.items() if why.reason == "counted"}
-    freed.update(_counted_pods(state, context))
-    sent_away = {*state.settled, *(pod.uid for pod in context.strays)}
-    if not state.run.is_open:
-        sent_away.update(pod.uid for pod in context.pods.values())
-    freed.update(pod.uid for pod in context.observed.pods if pod.leaving and pod.uid in sent_away)
     marks, tracked = job.policies.shrink.mark is DropMark.POD, job.policies.pod_policy.memory is Memory.FINALIZER
     if not marks and not tracked:
         return
+    doomed = {write.uid for write in deletes}
+    freed = {uid for uid, why in state.settled.items() if why.reason == "counted"}
+    for role in state.roles:
+        for task in role.tasks:
+            found = context.pods.get((role.name, task.index)) if task.is_done else None
+            if found is not None and found.is_finished:
+                freed.add(found.uid)  # its end is in the record of its task
+    dismissed = {*state.settled, *(pod.uid for pod in context.strays)}
+    if not state.run.is_open:
+        dismissed.update(pod.uid for pod in context.pods.values())
+    freed.update(pod.uid for pod in context.observed.pods if pod.leaving and pod.uid in dismissed)
     for pod in context.observed.pods:
         if marks and pod.uid in doomed and not pod.marked:
             yield Mark(_ref(pod), pod.uid)
@@ -127,55 +116,42 @@ def _plan_marks(job: Job, state: JobState, context: PassContext, going: list[Del
             yield RemoveFinalizer(_ref(pod), pod.uid)
 
 
-def _counted_pods(state: JobState, context: PassContext) -> Iterator[str]:
-    """Pods whose end is in the record of their task."""
-    for role in state.roles:
-        for task in role.tasks:
-            pod = context.pods.get((role.name, task.index)) if task.is_done else None
-            if pod is not None and pod.is_finished:
-                yield pod.uid
-
-
-def _plan_run_owner(job: Job, state: JobState, context: PassContext, build_context: BuildContext) -> Iterator[Write]:
+def plan_run_owner(job: Job, state: JobState, context: PassContext, build_context: BuildContext) -> Iterator[Write]:
     if job.policies.pod_policy.run_owner is None:
         return
     run, stray, found = state.run, context.stray_run_owner, context.run_owner
     if stray is not None and stray.owned and not stray.leaving:
         yield Delete(RunOwnerRef(), stray.uid)
     if run.is_open:
-        if (
-            run.stage is Stage.WAITING
-            and stray is None
-            and _is_run_due(job, state, context)
-            and may_start(job, state, context)
-        ):
+        is_wanted = run.stage is Stage.WAITING and stray is None
+        if is_wanted and _is_run_due(job, state, context) and may_start(job, state, context):
             yield Create(RunOwnerRef(), build_context)
     elif run.stage <= Stage.REQUESTED:
         yield Delete(RunOwnerRef(), run.run_owner or "", confirm=True)
     elif run.stage is Stage.CLOSING and found is not None and not found.leaving:
-        # Waiting for pods means waiting for the collector; with no pods left there is no need to.
-        alone = Propagation.BACKGROUND if _is_run_empty(state, context) else None
-        yield Delete(RunOwnerRef(), found.uid, propagation=alone)
+        # With foreground deletion the run owner outlives its pods; without pods there is no need to wait for that.
+        is_empty = all(task.is_done for role in state.roles for task in role.tasks)
+        is_empty = is_empty and not any(pod.owned for pod in context.observed.pods)
+        yield Delete(RunOwnerRef(), found.uid, propagation=Propagation.BACKGROUND if is_empty else None)
 
 
 def _is_run_due(job: Job, state: JobState, context: PassContext) -> bool:
-    created_from = run_created_from(job, state)
-    return created_from is None or created_from <= context.now
+    due = created_from(job.policies.clock, state.run)
+    return due is None or due <= context.now
 
 
-def _is_run_empty(state: JobState, context: PassContext) -> bool:
-    over = all(task.is_done for role in state.roles for task in role.tasks)
-    return over and not any(pod.owned for pod in context.observed.pods)
-
-
-def _plan_pods(
-    job: Job, state: JobState, context: PassContext, doors: tuple[GateStatus, ...], build_context: BuildContext
+def plan_pods(
+    job: Job,
+    state: JobState,
+    context: PassContext,
+    gate_statuses: tuple[GateStatus, ...],
+    build_context: BuildContext,
 ) -> Iterator[Create]:
-    open_roles = {gate_status.role for gate_status in doors if gate_status.open}
+    open_roles = {gate_status.role for gate_status in gate_statuses if gate_status.open}
     if not open_roles or not _is_run_due(job, state, context):
         return
     reserved = context.used_names if job.policies.pod_policy.names is PodNames.INDEX else context.pods.keys()
-    rank = 0
+    first_rank = 0
     for role in state.roles:
         if role.name in open_roles:
             for position, task in enumerate(role.tasks):
@@ -184,35 +160,15 @@ def _plan_pods(
                     continue
                 if task.dropped or (role.name, task.index) in reserved:
                     continue
-                created_from = task_created_from(job, task)
-                if created_from is not None and created_from > context.now:
+                due = created_from(job.policies.clock, attempt, task.not_before)
+                if due is not None and due > context.now:
                     continue
                 ref = TaskRef(role.name, task.index)
                 if ref in context.refused:
                     continue  # retried after the caller's backoff, not in the pass that observes it
-                yield Create(
-                    ref, build_context, attempt.number, task.instance, role.instance, rank + position, task.charged
-                )
-        rank += len(role.tasks)
-
-
-def _delete_handled_commands(state: JobState, context: PassContext) -> Iterator[Delete]:
-    handled = set(state.handled)
-    for command in context.observed.commands:
-        if command.uid in handled:
-            yield Delete(CommandRef(command.uid), command.uid)
-
-
-def _delete_expired_job(job: Job, state: JobState, context: PassContext) -> Iterator[Delete]:
-    """An ended job is deleted when its time to live is over."""
-    due = ttl_due(job, state)
-    if due is not None and context.now >= due and not job.deleting:
-        yield Delete(JobRef(), job.uid, propagation=job.policies.clock.propagation)
-
-
-def ttl_due(job: Job, state: JobState) -> datetime | None:
-    ttl, ended = job.policies.clock.ttl_seconds, state.stamps.ended
-    return ended + timedelta(seconds=ttl) if ttl is not None and ended is not None and state.is_ended else None
+                rank = first_rank + position
+                yield Create(ref, build_context, attempt.number, task.instance, role.instance, rank, task.charged)
+        first_rank += len(role.tasks)
 
 
 def _ref(pod: ObservedPod) -> TaskRef:

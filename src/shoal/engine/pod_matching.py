@@ -1,4 +1,4 @@
-"""Step 1, match_pods: whose is what. The observed pods are matched to the tasks of the job state.
+"""Step 1, match_pods: the observed pods are matched to the tasks of the job state.
 
 By uid where the job state has one, else by stamp; never by name alone. An object whose uid was not stored before a
 crash carries the stamp of the very attempt that the job state still waits for, and is adopted: its process may have
@@ -8,7 +8,7 @@ advances to the stage its pod shows. No outcome is decided here: a pod that ende
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from datetime import datetime
 
 from msgspec.structs import replace
@@ -20,15 +20,13 @@ from shoal.engine.observed import (
     Gone,
     Observed,
     ObservedPod,
-    ObservedRunOwner,
     PodPhase,
     Refused,
     RunOwnerRef,
 )
 from shoal.engine.pass_context import PassContext, Tasks
-from shoal.engine.policies import Memory, PodNames
-from shoal.engine.state import JobState, RoleState, Run, TaskState
-from shoal.engine.types import Stage, TaskRef
+from shoal.engine.state import JobState, RoleState, TaskState
+from shoal.engine.types import Memory, PodNames, Stage, TaskRef
 from shoal.engine.unindexed_pods import assign_slots
 
 
@@ -41,12 +39,12 @@ def match_pods(job: Job, state: JobState, observed: Observed, now: datetime) -> 
     if job.policies.pod_policy.names is PodNames.RANDOM:
         state = assign_slots(job, state, context)
     else:
-        state = _match_by_index(state, context)
+        state = match_by_index(state, context)
     return _advance_stages(state, context), context
 
 
 def _apply_write_results(state: JobState, context: PassContext, settled: Collection[str]) -> JobState:
-    """Apply the receipts of our writes. A create may be reported again after its pod was settled: it gets no task."""
+    """Record the results of our writes. A create may be reported again after its pod was settled: it gets no task."""
     changes: Tasks = {}
     for result in context.observed.write_results:
         target = result.target
@@ -61,8 +59,13 @@ def _apply_write_results(state: JobState, context: PassContext, settled: Collect
                 context.refused[target] = result
                 continue
             task = changes.get(target.role, {}).get(target.index) or state.task(target)
-            if task is not None:
-                changes.setdefault(target.role, {})[target.index] = _apply_task_result(task, result, context.stamp)
+            if task is None:
+                continue
+            if isinstance(result, Created) and task.uid is None and task.stage is Stage.WAITING:
+                task = task.with_pod(result.uid).at(Stage.REQUESTED, context.stamp)
+            elif isinstance(result, Accepted) and task.stage is Stage.CLOSING and result.uid == task.uid:
+                task = task.at(Stage.DELETION_REQUESTED, context.stamp)
+            changes.setdefault(target.role, {})[target.index] = task
     return state.with_tasks(changes)
 
 
@@ -75,21 +78,14 @@ def _apply_run_owner_result(state: JobState, result: Created | Accepted | Refuse
     return state if run is state.run else replace(state, run=run)
 
 
-def _apply_task_result(task: TaskState, result: Created | Accepted, stamp: datetime) -> TaskState:
-    if isinstance(result, Created):
-        if task.uid is None and task.stage is Stage.WAITING:
-            return task.with_pod(result.uid).at(Stage.REQUESTED, stamp)
-    elif task.stage is Stage.CLOSING and result.uid == task.uid:
-        return task.at(Stage.DELETION_REQUESTED, stamp)
-    return task
-
-
 def _observe_run_owner(state: JobState, context: PassContext) -> JobState:
     """The run's stage follows its run owner, whose loss is handled later."""
     if context.job.policies.pod_policy.run_owner is None:
         return state
     run, found = state.run, context.observed.run_owner
-    if found is not None and _is_unrecorded_run_owner(run, found):
+    is_unrecorded = run.stage is Stage.WAITING and run.run_owner is None
+    if found is not None and is_unrecorded and found.owned and found.run == run.number:
+        # Created for this run by an operator that stopped before it stored the uid.
         run = replace(run, run_owner=found.uid).at(Stage.REQUESTED, context.stamp)
     if found is not None and found.uid != run.run_owner:
         context.stray_run_owner, found = found, None
@@ -103,14 +99,9 @@ def _observe_run_owner(state: JobState, context: PassContext) -> JobState:
     return state if run is state.run else replace(state, run=run)
 
 
-def _is_unrecorded_run_owner(run: Run, found: ObservedRunOwner) -> bool:
-    """Created for this run by an operator that stopped before it stored the uid."""
-    return run.stage is Stage.WAITING and run.run_owner is None and found.owned and found.run == run.number
-
-
-def _match_by_index(state: JobState, context: PassContext) -> JobState:
+def match_by_index(state: JobState, context: PassContext) -> JobState:
+    """Each pod to the task of its role and index; those of no current attempt are strays."""
     is_recorded = context.job.policies.pod_policy.memory is Memory.RECORD
-    is_its_body = _is_unrecorded_pod if is_recorded else _is_stamped_pod
     known = {role.name: {task.index: task for task in role.tasks} for role in state.roles}
     found: dict[str, list[ObservedPod]] = {}  # pods of tasks the job state does not list
     for pod in context.observed.pods:
@@ -122,7 +113,7 @@ def _match_by_index(state: JobState, context: PassContext) -> JobState:
             context.settled_pods.append(pod)
             continue
         task = known.get(pod.role, {}).get(place[1])
-        if task is not None and (task.uid == pod.uid or is_its_body(state, task, pod)):
+        if task is not None and (task.uid == pod.uid or _is_stamped_for(task, pod, state, is_recorded=is_recorded)):
             context.pods[place] = pod
         elif task is None and not is_recorded and state.run.is_open and pod.run == state.run.number:
             context.pods[place] = pod
@@ -132,19 +123,16 @@ def _match_by_index(state: JobState, context: PassContext) -> JobState:
     return _rebuild_tasks(state, found) if found else state
 
 
-def _is_unrecorded_pod(state: JobState, task: TaskState, pod: ObservedPod) -> bool:
-    """Created for this attempt by an operator that stopped before it stored the uid."""
-    if not state.run.is_open or task.dropped or task.stage is not Stage.WAITING or task.attempt.outcome is not None:
-        return False
-    stamp = (pod.run, pod.instance, pod.attempt)
-    return task.uid is None and stamp == (state.run.number, task.instance, task.attempt.number)
-
-
-def _is_stamped_pod(state: JobState, task: TaskState, pod: ObservedPod) -> bool:
-    """A stamped body the record does not name: of this run, or the kept remains of a task that is done."""
+def _is_stamped_for(task: TaskState, pod: ObservedPod, state: JobState, *, is_recorded: bool) -> bool:
+    """Whether a pod that the record does not name belongs to the task."""
     if task.dropped:
         return False
-    return pod.run == state.run.number or (task.is_done and pod.is_finished)
+    if not is_recorded:  # a pod of this run, or the kept remains of a task that is done
+        return pod.run == state.run.number or (task.is_done and pod.is_finished)
+    # Created for this very attempt by an operator that stopped before it stored the uid.
+    is_awaited = state.run.is_open and task.stage is Stage.WAITING and task.attempt.outcome is None and task.uid is None
+    stamp = (pod.run, pod.instance, pod.attempt)
+    return is_awaited and stamp == (state.run.number, task.instance, task.attempt.number)
 
 
 def _rebuild_tasks(state: JobState, found: dict[str, list[ObservedPod]]) -> JobState:
@@ -160,9 +148,9 @@ def _rebuild_tasks(state: JobState, found: dict[str, list[ObservedPod]]) -> JobS
 
 
 def _advance_stages(state: JobState, context: PassContext) -> JobState:
-    """Every task to the stage its body shows."""
+    """Every task to the stage its pod shows."""
     memory = context.job.policies.pod_policy.memory
-    roles, bodies, moved = [], context.pods, False
+    roles, pods, moved = [], context.pods, False
     for role in state.roles:
         name, changed = role.name, False
         tasks: list[TaskState] = []
@@ -170,7 +158,7 @@ def _advance_stages(state: JobState, context: PassContext) -> JobState:
             if task.stage is Stage.DONE:
                 tasks.append(task)
                 continue
-            pod = bodies.get((name, task.index))
+            pod = pods.get((name, task.index))
             after = (
                 _advance_with_pod(task, pod, state, context)
                 if pod is not None
@@ -184,7 +172,6 @@ def _advance_stages(state: JobState, context: PassContext) -> JobState:
 
 
 def _advance_with_pod(task: TaskState, pod: ObservedPod, state: JobState, context: PassContext) -> TaskState:
-    """The task beside a body that is there."""
     if task.uid != pod.uid:
         task = task.with_pod(pod.uid)
     if pod.leaving:
@@ -242,14 +229,10 @@ def _prune(state: JobState, context: PassContext) -> JobState:
     if state.settled:
         tracked = context.job.policies.pod_policy.memory is Memory.FINALIZER
         present = {pod.uid for pod in context.observed.pods if pod.finalizer or not tracked}
-        state = state.unsettle(uid for uid in _subjects(state.settled) if uid not in present)
+        # Latches contain a colon and are removed by the code that set them.
+        state = state.unsettle(uid for uid in list(state.settled) if ":" not in uid and uid not in present)
     if state.handled:
         there = {command.uid for command in context.observed.commands}
         if not there.issuperset(state.handled):
             state = replace(state, handled=tuple(uid for uid in state.handled if uid in there))
     return state
-
-
-def _subjects(settled: Iterable[str]) -> list[str]:
-    """Settled pods; latches contain a colon and are removed by the code that set them."""
-    return [uid for uid in settled if ":" not in uid]

@@ -1,23 +1,83 @@
-"""Step 3, evaluate_outcomes: what happened. Pods that ended, left or vanished get an outcome, each exactly once.
+"""Step 3, evaluate_outcomes: which pods ended, left or vanished. Each gets an outcome, exactly once.
 
-Only tasks of an open run without an outcome are examined: a dropped task has its outcome already, a settled pod belongs
-to no task, and the pods of a closed run raise nothing. The end of a container is decisive only where it is not
-restarted in place. Phase Unknown is ignored.
+How the end of a pod is observed is the dialect's PodEndPolicy. Only tasks of an open run without an outcome are
+examined: a dropped task has its outcome already, a settled pod belongs to no task, and the pods of a closed run raise
+no events. The end of a container is decisive only where it is not restarted in place. Phase Unknown is ignored.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import Enum
+from typing import TYPE_CHECKING
 
-from shoal.engine.classification import Classifier, classify_refusal, detail_of, find_decisive_container
+from shoal.engine.classification import (
+    Classifier,
+    DecisiveContainer,
+    classify_refusal,
+    detail_of,
+    find_decisive_container,
+)
 from shoal.engine.messages import stated
-from shoal.engine.model import Job
 from shoal.engine.observed import DISRUPTED, ObservedPod, PodPhase
 from shoal.engine.pass_context import PassContext, Tasks
-from shoal.engine.policies import ExternalDeletion, Memory, RetryTiming
 from shoal.engine.state import JobState, RoleState, TaskState
-from shoal.engine.types import Event, EventType, FailureClass, Outcome, Stage, TaskRef
+from shoal.engine.types import (
+    POD_GONE,
+    POD_LEAVING,
+    POD_OK,
+    POD_UNSEEN,
+    Event,
+    EventType,
+    FailureClass,
+    Memory,
+    Outcome,
+    Stage,
+    TaskRef,
+)
+
+if TYPE_CHECKING:
+    from shoal.engine.model import Job
+
+
+class RetryTiming(Enum):
+    VERDICT = "verdict"  # retried or done as soon as the end is known
+    OVER = "over"  # only once the body is gone
+
+
+class SlotRelease(Enum):
+    """When the place of a body is free for the next one."""
+
+    GONE = "gone"
+    TERMINAL = "terminal"
+    LEAVING = "leaving"
+
+
+class ExternalDeletion(Enum):
+    """How a deletion by another client counts."""
+
+    LOST = "lost"
+    FAILED = "failed"
+    NOTHING = "nothing"
+
+
+@dataclass(frozen=True, slots=True)
+class PodEndPolicy:
+    decisive_container: DecisiveContainer = DecisiveContainer.LAST_FAILED
+    container: str = ""  # for NAMED and TRAINING
+    while_running: bool = False  # evaluate that container even while others keep the pod running
+    external_deletion: ExternalDeletion = ExternalDeletion.LOST
+    at_termination: bool = True  # else only when the body is gone
+    success_beats_leaving: bool = False  # a leaving body that succeeded did succeed
+    disruption_is_loss: bool = False  # a failed body under DisruptionTarget counts as deleted by others
+    leaving: Outcome = POD_LEAVING
+    gone: Outcome = POD_GONE
+    unseen: Outcome = POD_UNSEEN
+    ok: Outcome = POD_OK
+    retry_at: RetryTiming = RetryTiming.VERDICT
+    release: SlotRelease = SlotRelease.GONE
 
 
 def evaluate_outcomes(job: Job, state: JobState, context: PassContext) -> tuple[JobState, list[Event]]:
@@ -28,10 +88,13 @@ def evaluate_outcomes(job: Job, state: JobState, context: PassContext) -> tuple[
     changes: Tasks = {}
     for role, task, outcome in _new_outcomes(job, state, context):
         ref = TaskRef(role.name, task.index)
-        _emit(job, context, ref, task, outcome)
+        _emit_outcome(job, context, ref, task, outcome)
         if reacts and not outcome.is_ok:
             events.append(_event(job, ref, outcome, context))
-        changes.setdefault(role.name, {})[task.index] = _with_outcome(job, task, outcome, context)
+        task = task.with_outcome(outcome)
+        if job.policies.pod_policy.memory is Memory.RECORD and Stage.PREPARING <= task.stage <= Stage.RUNNING:
+            task = task.at(Stage.CLOSING, context.stamp)
+        changes.setdefault(role.name, {})[task.index] = task
         if job.policies.pod_end.retry_at is RetryTiming.VERDICT:
             context.ended_attempts.append(ref)
     events.sort(key=lambda event: event.at)  # within one moment: role and index, as found
@@ -60,7 +123,7 @@ def _new_outcomes(job: Job, state: JobState, context: PassContext) -> Iterator[t
 
 
 def _pod_outcome(job: Job, pod: ObservedPod, classifier: Classifier, *, peer_ok: bool) -> Outcome | None:
-    """How this body ended, or None while it has not."""
+    """How this pod ended, or None while it has not."""
     pod_end = job.policies.pod_end
     succeeded = pod.phase is PodPhase.SUCCEEDED
     is_final = pod.is_finished and not pod_end.at_termination  # a policy that waits for the end uses it
@@ -87,62 +150,38 @@ def _pod_outcome(job: Job, pod: ObservedPod, classifier: Classifier, *, peer_ok:
 def _missing_pod_outcome(
     job: Job, role: RoleState, task: TaskState, context: PassContext, lost: set[TaskRef]
 ) -> Outcome | None:
-    pod_end = job.policies.pod_end
-    ref = TaskRef(role.name, task.index)
-    if lost and ref in lost:
+    pod_end, ref = job.policies.pod_end, TaskRef(role.name, task.index)
+    if ref in lost:
         return None if pod_end.external_deletion is ExternalDeletion.NOTHING else pod_end.gone
-    if context.refused and ref in context.refused and task.stage is Stage.WAITING:
-        return _refusal_outcome(job, ref, context)
-    if task.stage is Stage.REQUESTED and _is_unseen(job, task, context):
-        return pod_end.unseen
-    return None
-
-
-def _refusal_outcome(job: Job, ref: TaskRef, context: PassContext) -> Outcome | None:
-    refused = context.refused[ref]
-    outcome = classify_refusal(job.policies.classify, refused)
-    if outcome is None:
-        context.emit(str(ref), "FailedCreate", warning=True, task=str(ref), cause=stated(refused.text))
-    return outcome
-
-
-def _is_unseen(job: Job, task: TaskState, context: PassContext) -> bool:
-    """Created, and not seen in all the time it may take."""
+    if ref in context.refused and task.stage is Stage.WAITING:
+        refused = context.refused[ref]
+        outcome = classify_refusal(job.policies.classify, refused)
+        if outcome is None:
+            context.emit(str(ref), "FailedCreate", warning=True, task=str(ref), cause=stated(refused.text))
+        return outcome
     limit = job.policies.clock.creation_seconds
-    return limit is not None and task.since is not None and context.now >= task.since + timedelta(seconds=limit)
-
-
-def _with_outcome(job: Job, task: TaskState, outcome: Outcome, context: PassContext) -> TaskState:
-    task = task.with_outcome(outcome)
-    if job.policies.pod_policy.memory is Memory.RECORD and Stage.PREPARING <= task.stage <= Stage.RUNNING:
-        return task.at(Stage.CLOSING, context.stamp)
-    return task
+    if task.stage is Stage.REQUESTED and limit is not None and task.since is not None:
+        return pod_end.unseen if context.now >= task.since + timedelta(seconds=limit) else None
+    return None
 
 
 def _event(job: Job, ref: TaskRef, outcome: Outcome, context: PassContext) -> Event:
     pod_end = job.policies.pod_end
     losses = (pod_end.leaving, pod_end.gone, pod_end.unseen)
-    external_deletion = pod_end.external_deletion is ExternalDeletion.LOST and any(outcome is loss for loss in losses)
+    is_lost = pod_end.external_deletion is ExternalDeletion.LOST and any(outcome is loss for loss in losses)
+    kind = EventType.TASK_LOST if is_lost else EventType.TASK_FAILED
     pod = context.pods.get((ref.role, ref.index))
-    kind = EventType.TASK_LOST if external_deletion else EventType.TASK_FAILED
-    return Event(kind, _end_time(pod, context), ref.role, ref.index, pod.uid if pod else "", _code(job, pod))
-
-
-def _end_time(pod: ObservedPod | None, context: PassContext) -> datetime:
-    """When it happened, as far as a time is recorded."""
     if pod is None:
-        return context.stamp
+        return Event(kind, context.stamp, ref.role, ref.index)
+    # When it happened, as far as a time is recorded.
+    at = max((c.finished for c in pod.containers if c.finished is not None), default=context.stamp)
     if pod.leaving:
-        return pod.leaving_since or context.stamp
-    return max((c.finished for c in pod.containers if c.finished is not None), default=context.stamp)
+        at = pod.leaving_since or context.stamp
+    container = find_decisive_container(pod_end, pod.containers)
+    return Event(kind, at, ref.role, ref.index, pod.uid, container.code if container is not None else None)
 
 
-def _code(job: Job, pod: ObservedPod | None) -> int | None:
-    container = find_decisive_container(job.policies.pod_end, pod.containers) if pod is not None else None
-    return container.code if container is not None else None
-
-
-def _emit(job: Job, context: PassContext, ref: TaskRef, task: TaskState, outcome: Outcome) -> None:
+def _emit_outcome(job: Job, context: PassContext, ref: TaskRef, task: TaskState, outcome: Outcome) -> None:
     if outcome.is_ok:
         context.emit(str(ref), "TaskSucceeded", task=str(ref), attempt=task.attempt.number)
         return

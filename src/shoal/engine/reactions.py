@@ -8,31 +8,35 @@ consume its event, and lapses when the task runs again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec.structs import replace
 
 from shoal.engine.messages import CATALOG, cause_of
-from shoal.engine.model import Job
-from shoal.engine.observed import ObservedPod, PodPhase, SignalKind
+from shoal.engine.observed import PodPhase, SignalKind
 from shoal.engine.pass_context import PassContext
-from shoal.engine.policies import BudgetScope, BudgetUnit, Reaction, RetryBudget, WhenEmpty
-from shoal.engine.retry import restart
-from shoal.engine.state import DelayedAction, JobState, SettledReason, TaskState, format_tasks
-from shoal.engine.types import (
-    RESTARTS,
-    Action,
-    Event,
-    EventType,
-    Intent,
-    Outcome,
-    Stage,
-    TaskRef,
-    Trigger,
-)
+from shoal.engine.retry import BudgetScope, BudgetUnit, RetryBudget, WhenEmpty, restart
+from shoal.engine.state import DelayedAction, JobState, SettledReason, format_tasks
+from shoal.engine.types import GOOD, RESTARTS, Action, Event, EventType, Intent, Outcome, Stage, TaskRef, Trigger
 from shoal.kube.messages import Message
+
+if TYPE_CHECKING:
+    from shoal.engine.model import Job
+
+
+@dataclass(frozen=True, slots=True)
+class Reaction:
+    action: Action
+    events: frozenset[EventType] = frozenset()
+    code: int | None = None  # instead of events: a TASK_FAILED with this code
+    after_seconds: int = 0
+    outcome: Outcome = GOOD  # for COMPLETE, FAIL and TERMINATE
+    charged: bool = True  # False: a restart that costs nothing, because the job is not to blame
+
 
 _SIGNALS = {
     SignalKind.ROUND_CLOSED: EventType.ROUND_CLOSED,
@@ -59,12 +63,12 @@ def react(
     job: Job, state: JobState, context: PassContext, events: list[Event]
 ) -> tuple[JobState, set[TaskRef], Proposal | None]:
     """Targeted restarts done, the tasks whose events were consumed, and the job-wide action proposed first."""
-    awaited = _named(job)
+    awaited = _awaited_events(job)
     consumed: set[TaskRef] = set()
     if not awaited and not state.due:
         return state, consumed, None
-    state, raised = _levels(job, state, context, awaited)
-    state = _drop_obsolete(state)
+    state, raised = _raise_levels(job, state, context, awaited)
+    state = _drop_due(state, lambda due: _is_obsolete(state, due))
     proposal: Proposal | None = None
     for event in [*events, *raised]:
         reaction = _find(job, context, event)
@@ -78,11 +82,17 @@ def react(
             proposed = replace(proposed, charged=False)
         consumed.add(TaskRef(event.role, event.index))
         proposal = proposal or proposed
-    state, fired = _run_due_reactions(job, state, context)
-    return state, consumed, proposal or fired
+    for key, due in sorted(state.due.items(), key=lambda item: item[1].at):
+        if due.at > context.now or key not in state.due:  # an earlier one may have cancelled it
+            continue
+        state = replace(state, due={k: d for k, d in state.due.items() if k != key})
+        event = Event(due.event, due.at, due.role, due.index, due.uid)
+        state, proposed = act(job, state, context, due.action, event, due.outcome)
+        proposal = proposal or proposed
+    return state, consumed, proposal
 
 
-def _named(job: Job) -> set[EventType]:
+def _awaited_events(job: Job) -> set[EventType]:
     """The kinds of events that have a reaction; exit codes are read from failed tasks."""
     reactions = [*job.policies.reactions, *(reaction for role in job.roles for reaction in role.reactions)]
     found = {kind for reaction in reactions for kind in reaction.events}
@@ -110,22 +120,24 @@ def act(
 ) -> tuple[JobState, Proposal | None]:
     """Carry out a partial restart of the job; return any job-wide action as a proposal."""
     why = cause_of(event)
+    # A level has no charge of its own name: it may become true again, and is then another event.
+    charge = f"{action.value} {event.uid}" if event.uid and event.kind in _ONCE else ""
     if action not in RESTARTS or action is Action.RESTART_RUN:
-        return state, Proposal(
-            action, why, attribute_failure(state, outcome, event), _charge_cause(action, event), event
-        )
-    state, refusal = charge_restart(job, state, context, _charge_cause(action, event))
+        return state, Proposal(action, why, attribute_failure(state, outcome, event), charge, event)
+    state, refusal = charge_restart(job, state, context, charge)
     if refusal is not None:
-        return state, Proposal(
-            Action.FAIL, Message("Cause.NoRestart", {"cause": why}), attribute_failure(state, refusal.outcome, event)
-        )
-    refs = _scope(job, state, action, event)
+        outcome = attribute_failure(state, refusal.outcome, event)
+        return state, Proposal(Action.FAIL, Message("Cause.NoRestart", {"cause": why}), outcome)
+    refs = _restarted_tasks(state, context, action, event)
     announce(job, context, action, why)
     if refs:
         tasks = format_tasks(event.role, (ref.index for ref in refs))
         code = "Restarting.Tasks" if len(refs) > 1 else "Restarting.Task"
         context.emit(event.subject, code, tasks=tasks, cause=why)
-    return restart(_cancel(state, refs), context, refs), None
+    reached = set(refs)
+    # A restart cancels the delayed reactions of everything it reaches.
+    state = _drop_due(state, lambda due: TaskRef(due.role, due.index) in reached)
+    return restart(state, context, refs), None
 
 
 def announce(job: Job, context: PassContext, action: Action, why: Message) -> None:
@@ -143,28 +155,21 @@ def attribute_failure(state: JobState, outcome: Outcome | None, event: Event | N
     return outcome.blaming(Trigger(event.role, event.index, CATALOG.text(cause_of(event))), code or 0)
 
 
-def _scope(job: Job, state: JobState, action: Action, event: Event) -> list[TaskRef]:
-    role = state.role(event.role)
-    tasks = [task for task in role.tasks if not task.dropped] if role else []
+def _restarted_tasks(state: JobState, context: PassContext, action: Action, event: Event) -> list[TaskRef]:
+    role, spec = state.role(event.role), context.roles.get(event.role)
+    indexes = [task.index for task in role.tasks if not task.dropped] if role else []
     if action is Action.RESTART_TASK:
-        tasks = [task for task in tasks if task.index == event.index]
-    elif action is Action.RESTART_PARTITION:
-        size = next((spec.partition_size for spec in job.roles if spec.name == event.role), 0)
-        if size:
-            tasks = [task for task in tasks if task.index // size == event.index // size]
-    return [TaskRef(event.role, task.index) for task in tasks]
-
-
-def _charge_cause(action: Action, event: Event) -> str:
-    """What is charged. A level has no name of its own: it may become true again, and is then another event."""
-    return f"{action.value} {event.uid}" if event.uid and event.kind in _ONCE else ""
+        indexes = [index for index in indexes if index == event.index]
+    elif action is Action.RESTART_PARTITION and spec is not None and spec.partition_size:
+        partition = event.index // spec.partition_size
+        indexes = [index for index in indexes if index // spec.partition_size == partition]
+    return [TaskRef(event.role, index) for index in indexes]
 
 
 def charge_restart(job: Job, state: JobState, context: PassContext, cause: str) -> tuple[JobState, RetryBudget | None]:
     """One action taken from the budget, or the budget that refuses it. Free while a restart is under way."""
-    budget = next(
-        (b for b in job.policies.budgets if b.scope is BudgetScope.JOB and b.unit is BudgetUnit.ACTIONS), None
-    )
+    budgets = (b for b in job.policies.budgets if b.scope is BudgetScope.JOB and b.unit is BudgetUnit.ACTIONS)
+    budget = next(budgets, None)
     if budget is None or is_restarting(state, context):
         return state, None
     has_one = budget.permits is None or state.charged < budget.permits
@@ -181,9 +186,11 @@ def is_restarting(state: JobState, context: PassContext) -> bool:
     return any(state.settled[pod.uid].reason == "restart" for pod in context.settled_pods if pod.uid in state.settled)
 
 
-def _levels(job: Job, state: JobState, context: PassContext, awaited: set[EventType]) -> tuple[JobState, list[Event]]:
+def _raise_levels(
+    job: Job, state: JobState, context: PassContext, awaited: set[EventType]
+) -> tuple[JobState, list[Event]]:
     """Events of conditions that just became true; those that are no longer true may fire again."""
-    holding = dict(_holding(job, state, context, awaited))
+    holding = dict(_levels(job, state, context, awaited))
     latched = {key for key in state.settled if ":" in key}
     raised = [event for key, event in holding.items() if key not in latched]
     state = state.unsettle(latched - holding.keys())
@@ -192,66 +199,54 @@ def _levels(job: Job, state: JobState, context: PassContext, awaited: set[EventT
     return state.settle(latches), raised
 
 
-def _holding(job: Job, state: JobState, context: PassContext, awaited: set[EventType]) -> Iterator[tuple[str, Event]]:
+def _levels(job: Job, state: JobState, context: PassContext, awaited: set[EventType]) -> Iterator[tuple[str, Event]]:
+    """The conditions that hold now, each by the key it is latched under."""
     now = context.stamp
     if EventType.ROLE_SUCCEEDED in awaited:
         for role in state.roles:
-            size = context.sizes.get(role.name, 0)
-            if size and sum(1 for task in role.tasks if _is_ok(task)) >= size:
+            succeeded = [t for t in role.tasks if not t.dropped and t.outcome is not None and t.outcome.is_ok]
+            if 0 < context.sizes.get(role.name, 0) <= len(succeeded):
                 yield f"ok:{role.name}", Event(EventType.ROLE_SUCCEEDED, now, role.name)
     if EventType.ROLE_EXHAUSTED in awaited:
         for name in exhausted_roles(job, context):
             yield f"exhausted:{name}", Event(EventType.ROLE_EXHAUSTED, now, name)
-    if EventType.GROUP_UNKNOWN in awaited:
-        for group in context.observed.groups.values():
-            if group.unknown:
-                yield f"group:{group.uid}", Event(EventType.GROUP_UNKNOWN, now, uid=group.uid)
-    if EventType.GROUP_EVICTED in awaited:
-        for group in context.observed.groups.values():
-            if group.evicted:
-                yield f"evicted:{group.uid}", Event(EventType.GROUP_EVICTED, now, uid=group.uid)
+    for group in context.observed.groups.values():
+        if group.unknown and EventType.GROUP_UNKNOWN in awaited:
+            yield f"group:{group.uid}", Event(EventType.GROUP_UNKNOWN, now, uid=group.uid)
+    for group in context.observed.groups.values():
+        if group.evicted and EventType.GROUP_EVICTED in awaited:
+            yield f"evicted:{group.uid}", Event(EventType.GROUP_EVICTED, now, uid=group.uid)
     for signal in context.observed.signals:
         kind = _SIGNALS.get(signal.kind)
         if kind in awaited and kind is not None:
             yield f"signal:{signal.key}", Event(kind, now, uid=signal.key)
-    if EventType.TASK_PENDING in awaited:
-        yield from _pending(job, state, context)
-
-
-def _pending(job: Job, state: JobState, context: PassContext) -> Iterator[tuple[str, Event]]:
-    """Pods that stayed pending for the time a reaction gives them."""
-    for (role, index), pod in context.pods.items():
-        if pod.phase is PodPhase.PENDING and pod.created is not None and not pod.leaving:
-            if is_excused(state, role, index):
-                continue
-            event = Event(EventType.TASK_PENDING, context.stamp, role, index, pod.uid)
-            reaction = _find(job, context, event)
-            if reaction and context.now >= pod.created + timedelta(seconds=reaction.after_seconds):
-                yield f"pending:{pod.uid}", event
+    if EventType.TASK_PENDING not in awaited:
+        return
+    for (name, index), pod in context.pods.items():
+        if pod.phase is not PodPhase.PENDING or pod.created is None or pod.leaving or is_excused(state, name, index):
+            continue
+        event = Event(EventType.TASK_PENDING, now, name, index, pod.uid)
+        reaction = _find(job, context, event)
+        if reaction and context.now >= pod.created + timedelta(seconds=reaction.after_seconds):
+            yield f"pending:{pod.uid}", event
 
 
 def is_excused(state: JobState, role: str, index: int) -> bool:
-    """Whether a task waits because it made room for others: that it waits is no trouble of its own."""
+    """Whether a task is pending because its pod was reclaimed: no reaction is due for that."""
     task = state.task(TaskRef(role, index))
     return task is not None and task.reclaimed
-
-
-def _is_ok(task: TaskState) -> bool:
-    return not task.dropped and task.outcome is not None and task.outcome.is_ok
 
 
 def exhausted_roles(job: Job, context: PassContext) -> list[str]:
     """Roles whose containers restarted in place more often than a budget with when_empty EVENT permits."""
     found: list[str] = []
     for role in job.roles:
-        budgets = [b for b in (role.budget, *job.policies.budgets) if b and b.unit is BudgetUnit.CONTAINERS]
-        for budget in budgets:
-            is_meant = budget.when_empty is WhenEmpty.EVENT and (not budget.roles or role.name in budget.roles)
-            if (
-                is_meant
-                and budget.permits is not None
-                and container_restarts(budget, context, role.name) > budget.permits
-            ):
+        for budget in (role.budget, *job.policies.budgets):
+            if budget is None or budget.unit is not BudgetUnit.CONTAINERS or budget.when_empty is not WhenEmpty.EVENT:
+                continue
+            if budget.permits is None or (budget.roles and role.name not in budget.roles):
+                continue
+            if container_restarts(budget, context, role.name) > budget.permits:
                 found.append(role.name)
     return found
 
@@ -261,13 +256,8 @@ def container_restarts(budget: RetryBudget, context: PassContext, role: str = ""
     return sum(
         pod.restarts
         for (name, _), pod in context.pods.items()
-        if counts(budget, name, pod) and (not role or name == role)
+        if budget.covers(name, pod) and (not role or name == role)
     )
-
-
-def counts(budget: RetryBudget, role: str, pod: ObservedPod) -> bool:
-    """Whether the budget covers this pod."""
-    return pod.phase.value in budget.phases and (not budget.roles or role in budget.roles)
 
 
 def _delay_reaction(state: JobState, event: Event, reaction: Reaction) -> JobState:
@@ -280,36 +270,16 @@ def _delay_reaction(state: JobState, event: Event, reaction: Reaction) -> JobSta
     return replace(state, due={**state.due, key: due})
 
 
-def _drop_obsolete(state: JobState) -> JobState:
-    """Delayed reactions to a failure or a loss lapse when the task runs again, or is wanted no more."""
-    if not state.due:
+def _drop_due(state: JobState, lapses: Callable[[DelayedAction], bool]) -> JobState:
+    """Without the delayed reactions that lapse."""
+    if not any(lapses(due) for due in state.due.values()):
         return state
-    kept = {key: due for key, due in state.due.items() if not _is_obsolete(state, due)}
-    return replace(state, due=kept) if len(kept) < len(state.due) else state
+    return replace(state, due={key: due for key, due in state.due.items() if not lapses(due)})
 
 
 def _is_obsolete(state: JobState, due: DelayedAction) -> bool:
+    """A delayed reaction to a failure or a loss lapses when the task runs again, or is dropped."""
     if due.index < 0:
         return False
     task = state.task(TaskRef(due.role, due.index))
     return task is None or task.dropped or (task.stage is Stage.RUNNING and task.uid != due.uid)
-
-
-def _run_due_reactions(job: Job, state: JobState, context: PassContext) -> tuple[JobState, Proposal | None]:
-    proposal: Proposal | None = None
-    for key, due in sorted(state.due.items(), key=lambda item: item[1].at):
-        if due.at > context.now or key not in state.due:
-            continue
-        state = replace(state, due={k: d for k, d in state.due.items() if k != key})
-        event = Event(due.event, due.at, due.role, due.index, due.uid)
-        state, proposed = act(job, state, context, due.action, event, due.outcome)
-        proposal = proposal or proposed
-    return state, proposal
-
-
-def _cancel(state: JobState, refs: list[TaskRef]) -> JobState:
-    """A restart cancels the delayed reactions of everything it reaches."""
-    if not state.due:
-        return state
-    reached = {f"{ref.role}/{ref.index}" for ref in refs}
-    return replace(state, due={key: due for key, due in state.due.items() if key not in reached})

@@ -10,38 +10,44 @@ waits and gets a new pod, which is placed when there is room again.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
+from shoal.engine.gates import GroupGate, GroupPlan
 from shoal.engine.messages import stated
-from shoal.engine.model import Job
-from shoal.engine.observed import ObservedGroup, ObservedPod, PodPhase
-from shoal.engine.pass_context import PassContext, Tasks
-from shoal.engine.policies import GroupGate, GroupPlan, ReclaimLimits
-from shoal.engine.retry import settle_bodies
+from shoal.engine.observed import ObservedPod, PodPhase
+from shoal.engine.pass_context import PassContext, Tasks, settle_pods
 from shoal.engine.state import JobState, SettledReason, format_tasks
 from shoal.engine.types import TaskRef
 from shoal.kube.messages import Message
 
-RECLAIMED = "given"  # why a body is settled
+if TYPE_CHECKING:
+    from shoal.engine.model import Job
+
+
+@dataclass(frozen=True, slots=True)
+class ReclaimLimits:
+    """What remains of a group that gives members back to the scheduler on request."""
+
+    minimum: int  # members of the group
+    of_role: Mapping[str, int] = field(default_factory=dict)  # and of single roles among them
+
+
+RECLAIMED = "given"  # why a pod is settled
 
 
 def reclaim_pods(job: Job, state: JobState, context: PassContext) -> JobState:
     if not state.run.is_open or job.deleting:
         return state  # all are deleted in any case
-    for plan in _plans(job):
+    for plan in (plan for gate in job.policies.gates if isinstance(gate, GroupGate) for plan in gate.groups):
         group = context.observed.groups.get(plan.key)
         if group is not None and group.asked and group.owned and not group.leaving and plan.reclaim_limits is not None:
             going = _select_pods(job, state, context, plan, plan.reclaim_limits, frozenset(group.asked))
             if going:
-                _emit(job, context, going, group)
-                state = _release_pods(state, context, going)
+                cause = stated(group.reclaim_reason) if group.reclaim_reason else Message("Cause.Scheduler")
+                state = _release_pods(job, state, context, going, cause)
     return state
-
-
-def _plans(job: Job) -> Iterator[GroupPlan]:
-    for gate in job.policies.gates:
-        if isinstance(gate, GroupGate):
-            yield from gate.groups
 
 
 def _select_pods(
@@ -56,8 +62,11 @@ def _select_pods(
     ranks = {role.name: rank for rank, role in enumerate(job.roles) if not plan.roles or role.name in plan.roles}
     up = {TaskRef(*place): pod for place, pod in context.pods.items() if is_up(pod)}
     staying = Counter(ref.role for ref in up)
-    staying.update(_succeeded(state))
-    of_group = sum(count for role, count in staying.items() if role in ranks)
+    for role in state.roles:  # members that have succeeded count for the minima as well
+        staying[role.name] += sum(
+            1 for t in role.tasks if t.is_done and not t.dropped and t.outcome is not None and t.outcome.is_ok
+        )
+    of_group = sum(count for name, count in staying.items() if name in ranks)
     spare = min(of_group - reclaim_limits.minimum, staying.total() - (job.minimum or 0))
     going: list[TaskRef] = []
     wanted = (ref for ref, pod in up.items() if pod.uid in asked and ref.role in ranks)
@@ -73,27 +82,15 @@ def is_up(pod: ObservedPod) -> bool:
     return bool(pod.node or pod.phase is PodPhase.RUNNING) and not pod.is_finished and not pod.leaving
 
 
-def _succeeded(state: JobState) -> Iterable[str]:
-    """The role of each member that has succeeded."""
-    for role in state.roles:
-        for task in role.tasks:
-            if task.is_done and not task.dropped and task.outcome is not None and task.outcome.is_ok:
-                yield role.name
-
-
-def _emit(job: Job, context: PassContext, going: list[TaskRef], group: ObservedGroup) -> None:
+def _release_pods(job: Job, state: JobState, context: PassContext, going: list[TaskRef], cause: Message) -> JobState:
     roles = dict.fromkeys(ref.role for ref in going)
     tasks = " and ".join(format_tasks(role, (ref.index for ref in going if ref.role == role)) for role in roles)
     code = "GaveBack" if len(going) > 1 else "GaveBack.One"
-    cause = stated(group.reclaim_reason) if group.reclaim_reason else Message("Cause.Scheduler")
     context.emit("", code, job=job.name, count=len(going), tasks=tasks, cause=cause)
-
-
-def _release_pods(state: JobState, context: PassContext, going: list[TaskRef]) -> JobState:
     changes, settled = Tasks(), dict[str, SettledReason]()
     for ref in going:
         task = state.task(ref)
-        assert task is not None, f"{ref} has a body and no record"
+        assert task is not None, f"{ref} has a pod and no record"
         settled[context.pods[(ref.role, ref.index)].uid] = SettledReason(ref.role, ref.index, RECLAIMED)
         changes.setdefault(ref.role, {})[ref.index] = task.after_reclaim(context.stamp)
-    return settle_bodies(state.with_tasks(changes), context, settled)
+    return settle_pods(state.with_tasks(changes), context, settled)

@@ -1,88 +1,179 @@
-"""Retry and Budget: what becomes of an attempt that ended. Free, charged within budget, or done.
+"""Retry, RetryBudget and backoff: whether an attempt that ended is retried, what that costs, and when it is created.
 
-Answers are given in rank order, so that several ends in one pass take the budget in a known order. A budget of
-containers is no answer to an end; it is a level, read in limits.py.
+Retries are decided in rank order, so that several ends in one pass take the budget in a known order. A budget of
+containers does not decide about an end; it is a level, evaluated in timeouts.py.
+
+Retries that fail at once are spaced, too: every attempt starts where the one before it ended; creating each no earlier
+than a second after its start stamp therefore limits the rate to one a second, however fast it fails. This is derived in
+each pass from the attempt's number and start stamp, so nothing more is persisted, and neither counts nor outcomes
+depend on it. Where a compact state does not store the number of an attempt (`Memory.ROSTER`, `LEVEL`, `FINALIZER`), an
+operator that restarts counts from 0 again. Containers that restart in place are slowed by the kubelet instead.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime, timedelta
+from enum import Enum
+from hashlib import blake2b
+from typing import TYPE_CHECKING
 
-from shoal.engine.model import Job, Role
-from shoal.engine.pass_context import PassContext, Tasks
-from shoal.engine.policies import (
-    BudgetScope,
-    BudgetUnit,
-    ExponentialDelay,
-    KeepPods,
-    RetryBudget,
-    RetryDecision,
-    RetryTiming,
-    SpentOn,
-    WhenEmpty,
-)
-from shoal.engine.state import JobState, SettledReason, TaskState
-from shoal.engine.types import NoticeKind, Outcome, Stage, TaskRef, Trigger
+from shoal.engine.messages import CATALOG
+from shoal.engine.pass_context import PassContext, Tasks, settle_pods
+from shoal.engine.pod_outcomes import RetryTiming
+from shoal.engine.state import AttemptState, JobState, Run, SettledReason, TaskState
+from shoal.engine.types import BAD, FailureClass, KeepPods, NoticeKind, Outcome, Stage, TaskRef, Trigger
+from shoal.kube.messages import Message
+
+if TYPE_CHECKING:
+    from shoal.engine.model import Job, Role
+    from shoal.engine.observed import ObservedPod
+    from shoal.engine.timeouts import Timeouts
+
+
+class RetryDecision(Enum):
+    DONE = "d"
+    FREE = "f"
+    CHARGED = "c"
+
+
+@dataclass(frozen=True, slots=True)
+class UniformDelay:
+    """A random whole number of seconds, after a conflict only."""
+
+    low: int
+    high: int
+
+
+@dataclass(frozen=True, slots=True)
+class ExponentialDelay:
+    """`base` seconds, doubled with each charged retry, at most `cap`."""
+
+    base: int
+    cap: int
+
+
+Delay = UniformDelay | ExponentialDelay | None
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """Whether an end of each class is retried. `Retry.from_letters("dfcdf")`: one letter per field, in order."""
+
+    ok: RetryDecision = RetryDecision.DONE
+    transient: RetryDecision = RetryDecision.DONE
+    unknown: RetryDecision = RetryDecision.DONE
+    permanent: RetryDecision = RetryDecision.DONE
+    lost: RetryDecision = RetryDecision.DONE
+    delay: Delay = None
+
+    @classmethod
+    def from_letters(cls, letters: str, delay: Delay = None) -> Retry:
+        ok, transient, unknown, permanent, lost = (RetryDecision(letter) for letter in letters)
+        return cls(ok, transient, unknown, permanent, lost, delay)
+
+    def decide(self, outcome: Outcome) -> RetryDecision:
+        if outcome.final:
+            return RetryDecision.DONE
+        found = FailureClass.TRANSIENT if outcome.failure_class is FailureClass.CONFLICT else outcome.failure_class
+        decision: RetryDecision = getattr(self, found.value)
+        return decision
+
+
+class BudgetUnit(Enum):
+    ATTEMPTS = "attempts"
+    PODS = "pods"
+    ACTIONS = "actions"
+    CONTAINERS = "containers"  # restarts in place, summed over living pods; never stored
+
+
+class BudgetScope(Enum):
+    TASK = "task"
+    ROLE = "role"
+    JOB = "job"
+
+
+class SpentOn(Enum):
+    ON_RESTART = "on restart"
+    ON_FAILURE = "on failure"
+
+
+class WhenEmpty(Enum):
+    DONE = "done"  # the task keeps its end
+    FAIL = "fail"  # the job fails
+    CHARGE_AND_FAIL = "charge and fail"  # the refused one is counted too
+    EVENT = "event"  # raises ROLE_EXHAUSTED
+
+
+@dataclass(frozen=True, slots=True)
+class RetryBudget:
+    unit: BudgetUnit
+    scope: BudgetScope
+    permits: int | None = None  # None: no limit
+    spent: SpentOn = SpentOn.ON_RESTART
+    when_empty: WhenEmpty = WhenEmpty.DONE
+    outcome: Outcome = BAD  # of the job, where it fails
+    phases: frozenset[str] = frozenset({"Running"})  # CONTAINERS: which pods count
+    roles: frozenset[str] = frozenset()  # CONTAINERS: whose; empty: all
+
+    @property
+    def counts_retries(self) -> bool:
+        """Attempts of a job are its runs; actions are charged where they are taken, containers never."""
+        return self.unit is BudgetUnit.PODS or (self.unit is BudgetUnit.ATTEMPTS and self.scope is not BudgetScope.JOB)
+
+    def covers(self, role: str, pod: ObservedPod) -> bool:
+        """Whether restarts of this pod's containers count."""
+        return pod.phase.value in self.phases and (not self.roles or role in self.roles)
 
 
 class BudgetTracker:
-    """The job's charges while the answers of one pass are given."""
+    """The job's charges while the retries of one pass are decided."""
 
-    __slots__ = ("_budgets", "_counts_pods", "charges", "exhausted")
+    __slots__ = ("_budgets", "_context", "charges", "exhausted")
 
-    def __init__(self, job: Job, state: JobState) -> None:
-        shared = [budget for budget in job.policies.budgets if _counts_retries(budget)]
-        self._budgets = {role.name: [*_role_budgets(role), *shared] for role in job.roles}
-        self._counts_pods = {
-            name: any(budget.unit is BudgetUnit.PODS for budget in budgets) for name, budgets in self._budgets.items()
+    def __init__(self, job: Job, state: JobState, context: PassContext) -> None:
+        self._context = context
+        self._budgets = {
+            role.name: [budget for budget in (role.budget, *job.policies.budgets) if budget and budget.counts_retries]
+            for role in job.roles
         }
         self.charges = dict(state.charges)
         self.exhausted: Outcome | None = None  # of the job, where a budget ran out whose emptiness fails it
 
-    def try_charge(self, role: Role, task: TaskState) -> tuple[bool, tuple[str, ...]]:
-        """Whether every budget allows one more; if so it is taken from all of them. Also the counters that rose."""
-        empty = [
-            budget
-            for budget in self._budgets[role.name]
-            if budget.permits is not None and self._spent(budget, role, task) >= budget.permits
-        ]
-        is_counted = not empty or any(_charges_refusal(budget) for budget in empty)
-        scopes = ("", role.name) if self._counts_pods[role.name] and is_counted else ()
+    def charge(self, role: Role, task: TaskState) -> bool:
+        """Whether every budget allows one more retry; if so it is taken from all of them."""
+        budgets, ref = self._budgets[role.name], TaskRef(role.name, task.index)
+        spent = {BudgetScope.TASK: task.charged, BudgetScope.ROLE: self._of(role.name), BudgetScope.JOB: self._of("")}
+        empty = [budget for budget in budgets if budget.permits is not None and spent[budget.scope] >= budget.permits]
+        # Some budgets count the one too many as well.
+        is_counted = not empty or any(
+            budget.spent is SpentOn.ON_FAILURE or budget.when_empty is WhenEmpty.CHARGE_AND_FAIL for budget in empty
+        )
+        counts_pods = any(budget.unit is BudgetUnit.PODS for budget in budgets)
+        scopes = ("", role.name) if counts_pods and is_counted else ()
         for scope in scopes:
-            self.charges[scope] = self.charges.get(scope, 0) + 1
-        if empty:
-            failing = [budget for budget in empty if budget.when_empty is not WhenEmpty.DONE]
-            if failing and self.exhausted is None:
-                self.exhausted = _exhausted_outcome(role, task, failing[0])
-        return not empty, scopes
+            self.charges[scope] = self._of(scope) + 1
+        if not empty or scopes:
+            self._context.charge(self._cause(ref, task), *scopes, task=ref if not empty else None)
+        if not empty:
+            return True
+        self._context.emit(str(ref), "RetriesExhausted", warning=True, task=str(ref))
+        failing = [budget for budget in empty if budget.when_empty is not WhenEmpty.DONE]
+        if failing and self.exhausted is None:
+            code = task.outcome.code if task.outcome is not None else 0
+            why = CATALOG.text(Message("Trigger.RetriesExhausted", {"task": str(ref)}))
+            self.exhausted = failing[0].outcome.blaming(Trigger(ref.role, ref.index, why), code)
+        return False
 
-    def _spent(self, budget: RetryBudget, role: Role, task: TaskState) -> int:
-        if budget.scope is BudgetScope.TASK:
-            return task.charged
-        return self.charges.get("" if budget.scope is BudgetScope.JOB else role.name, 0)
+    def _of(self, scope: str) -> int:
+        return self.charges.get(scope, 0)
 
-
-def _exhausted_outcome(role: Role, task: TaskState, budget: RetryBudget) -> Outcome:
-    """The outcome of the job, with the task that required one more retry, and that task's own code."""
-    ref = TaskRef(role.name, task.index)
-    code = task.outcome.code if task.outcome is not None else 0
-    return budget.outcome.blaming(Trigger(ref.role, ref.index, f"{ref} failed and no retry is left"), code)
-
-
-def _counts_retries(budget: RetryBudget) -> bool:
-    """Attempts of a job are its runs; actions are charged where they are taken, containers never."""
-    return budget.unit is BudgetUnit.PODS or (
-        budget.unit is BudgetUnit.ATTEMPTS and budget.scope is not BudgetScope.JOB
-    )
-
-
-def _role_budgets(role: Role) -> list[RetryBudget]:
-    return [role.budget] if role.budget is not None and _counts_retries(role.budget) else []
-
-
-def _charges_refusal(budget: RetryBudget) -> bool:
-    """Whether the one too many is counted as well."""
-    return budget.spent is SpentOn.ON_FAILURE or budget.when_empty is WhenEmpty.CHARGE_AND_FAIL
+    def _cause(self, ref: TaskRef, task: TaskState) -> str:
+        """The attempt that is charged: by its record, else by its pod, if one was observed."""
+        if task.instance:
+            return f"retry {task.instance}/{task.attempt.number}"
+        pod = self._context.pods.get((ref.role, ref.index))
+        return f"retry {pod.uid}" if pod is not None else ""
 
 
 def decide_retries(
@@ -92,104 +183,66 @@ def decide_retries(
     if not context.ended_attempts:
         return state, None
     ranks = {role.name: rank for rank, role in enumerate(state.roles)}
-    tracker, changes, settled = BudgetTracker(job, state), Tasks(), dict[str, SettledReason]()
+    tracker, changes, settled = BudgetTracker(job, state, context), Tasks(), dict[str, SettledReason]()
     for ref in sorted(context.ended_attempts, key=lambda ref: (ranks.get(ref.role, -1), ref.index)):
-        task = state.task(ref)
+        role, task = context.roles.get(ref.role), state.task(ref)
         if task is None or ref in consumed or task.outcome is None or task.is_done:
             continue
-        changes.setdefault(ref.role, {})[ref.index] = _decide_retry(job, state, context, ref, task, tracker, settled)
+        tasks = changes.setdefault(ref.role, {})
+        decision = role.retry.decide(task.outcome) if role is not None and not task.dropped else RetryDecision.DONE
+        if not state.run.is_open:
+            # No task is retried in a closed run; where pods outlive their tasks a final end remains final.
+            is_final = decision is RetryDecision.DONE or job.policies.pod_end.retry_at is RetryTiming.OVER
+            tasks[ref.index] = task.at(Stage.DONE, context.stamp) if is_final else task.without_outcome()
+            continue
+        if decision is RetryDecision.CHARGED and role is not None and not tracker.charge(role, task):
+            decision = RetryDecision.DONE
+        if role is None or decision is RetryDecision.DONE:
+            context.requeue = context.requeue or task.dropped
+            tasks[ref.index] = task.at(Stage.DONE, context.stamp)
+            reason = "done" if job.policies.teardown.at_done is KeepPods.NONE else ""
+        else:
+            tasks[ref.index] = _retry_task(role, task, context, charged=decision is RetryDecision.CHARGED)
+            reason = "retry" if job.policies.teardown.at_retry is KeepPods.NONE else "counted"
+        pod = context.pods.get((ref.role, ref.index))
+        if pod is not None and reason:
+            settled[pod.uid] = SettledReason(ref.role, ref.index, reason, task.outcome.is_ok)
     state = state.with_tasks(changes)
     if tracker.charges != state.charges:
         state = state.with_charges(tracker.charges)
-    return settle_bodies(state, context, settled), tracker.exhausted
+    return settle_pods(state, context, settled), tracker.exhausted
 
 
-def _decide_retry(
-    job: Job,
-    state: JobState,
-    context: PassContext,
-    ref: TaskRef,
-    task: TaskState,
-    tracker: BudgetTracker,
-    settled: dict[str, SettledReason],
-) -> TaskState:
-    role, outcome = context.roles.get(ref.role), task.outcome
-    assert outcome is not None
-    decision = role.retry.decide(outcome) if role is not None and not task.dropped else RetryDecision.DONE
-    if not state.run.is_open:
-        return _decision_after_close(job, task, decision, context)
-    if decision is RetryDecision.CHARGED and role is not None:
-        charged_all, scopes = tracker.try_charge(role, task)
-        if charged_all or scopes:
-            context.charge(_cause(ref, task, context), *scopes, task=ref if charged_all else None)
-        if not charged_all:
-            context.emit(str(ref), "RetriesExhausted", warning=True, task=str(ref))
-            decision = RetryDecision.DONE
-    if decision is RetryDecision.DONE:
-        return _done(job, context, ref, task, settled)
-    return _retry_task(job, context, ref, task, outcome, settled, charged=decision is RetryDecision.CHARGED)
-
-
-def _cause(ref: TaskRef, task: TaskState, context: PassContext) -> str:
-    """The attempt that is charged: by its record, else by its pod, if one was observed."""
-    if task.instance:
-        return f"retry {task.instance}/{task.attempt.number}"
-    pod = context.pods.get((ref.role, ref.index))
-    return f"retry {pod.uid}" if pod is not None else ""
-
-
-def _decision_after_close(job: Job, task: TaskState, decision: RetryDecision, context: PassContext) -> TaskState:
-    """No task is retried in a closed run; where pods outlive their tasks a final end remains final."""
-    if job.policies.pod_end.retry_at is RetryTiming.OVER or decision is RetryDecision.DONE:
-        return task.at(Stage.DONE, context.stamp)
-    return task.without_outcome()
-
-
-def _done(
-    job: Job, context: PassContext, ref: TaskRef, task: TaskState, settled: dict[str, SettledReason]
-) -> TaskState:
-    context.requeue = context.requeue or task.dropped
-    pod = context.pods.get((ref.role, ref.index))
-    if pod is not None and job.policies.teardown.at_done is KeepPods.NONE:
-        settled[pod.uid] = SettledReason(ref.role, ref.index, "done", task.outcome.is_ok if task.outcome else None)
-    return task.at(Stage.DONE, context.stamp)
-
-
-def _retry_task(
-    job: Job,
-    context: PassContext,
-    ref: TaskRef,
-    task: TaskState,
-    outcome: Outcome,
-    settled: dict[str, SettledReason],
-    *,
-    charged: bool,
-) -> TaskState:
-    context.notify(NoticeKind.TASK_RETRY, ref.role, task)
+def _retry_task(role: Role, task: TaskState, context: PassContext, *, charged: bool) -> TaskState:
+    ref = f"{role.name}-{task.index}"
+    context.notify(NoticeKind.TASK_RETRY, role.name, task)
     code = "TaskRetried" if charged else "TaskRetried.Free"
-    context.emit(str(ref), code, task=str(ref), attempt=task.attempt.number + 1, charged=task.charged + 1)
-    pod = context.pods.get((ref.role, ref.index))
-    if pod is not None:
-        reason = "retry" if job.policies.teardown.at_retry is KeepPods.NONE else "counted"
-        settled[pod.uid] = SettledReason(ref.role, ref.index, reason, outcome.is_ok)
-    due = _due(context.roles[ref.role], task, context.stamp) if charged else None
-    return task.retried(context.stamp, charged=charged, not_before=due)
+    context.emit(ref, code, task=ref, attempt=task.attempt.number + 1, charged=task.charged + 1)
+    not_before = None
+    if charged and task.outcome is not None:
+        seed = f"{context.job.uid}/{context.observed.nonce}/delay/{ref}/{task.attempt.number}"
+        if seconds := retry_backoff(role.retry.delay, task.outcome, charged=task.charged, seed=seed):
+            not_before = context.stamp + timedelta(seconds=seconds)
+    return task.retried(context.stamp, charged=charged, not_before=not_before)
 
 
-def _due(role: Role, task: TaskState, stamp: datetime) -> datetime | None:
-    delay = role.retry.delay
-    if not isinstance(delay, ExponentialDelay):
-        return None
-    return stamp + timedelta(seconds=min(delay.cap, delay.base * 2 ** min(task.charged, 30)))
+def retry_backoff(delay: Delay, outcome: Outcome, *, charged: int, seed: str) -> int:
+    """Seconds before the retry of a task or a run. A random delay depends on the seed only."""
+    if isinstance(delay, ExponentialDelay):
+        seconds: int = delay.base * 2 ** min(charged, 30)
+        return min(delay.cap, seconds)
+    if isinstance(delay, UniformDelay) and outcome.failure_class is FailureClass.CONFLICT:
+        drawn = int.from_bytes(blake2b(seed.encode(), digest_size=8).digest(), "big")
+        return delay.low + drawn % (delay.high - delay.low + 1)
+    return 0
 
 
-def settle_bodies(state: JobState, context: PassContext, settled: dict[str, SettledReason]) -> JobState:
-    """These pods raise nothing more and are matched to no task."""
-    for uid, why in settled.items():
-        pod = context.pods.get((why.role, why.index))
-        if pod is not None and pod.uid == uid:
-            context.settled_pods.append(context.pods.pop((why.role, why.index)))
-    return state.settle(settled)
+def created_from(clock: Timeouts, attempt: AttemptState | Run, not_before: datetime | None = None) -> datetime | None:
+    """When the first object of an attempt or a run may be created, after its backoff and spaced; None: at once."""
+    if attempt.number < clock.quick_retries or attempt.started is None:
+        return not_before
+    spaced = attempt.started + timedelta(seconds=clock.retry_spacing_seconds)
+    return max(spaced, not_before or spaced)
 
 
 def restart(state: JobState, context: PassContext, refs: list[TaskRef]) -> JobState:
@@ -203,4 +256,4 @@ def restart(state: JobState, context: PassContext, refs: list[TaskRef]) -> JobSt
         if pod is not None:
             settled[pod.uid] = SettledReason(ref.role, ref.index, "restart")
         changes.setdefault(ref.role, {})[ref.index] = task.retried(context.stamp, charged=False)
-    return settle_bodies(state.with_tasks(changes), context, settled)
+    return settle_pods(state.with_tasks(changes), context, settled)

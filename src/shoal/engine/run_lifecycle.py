@@ -1,41 +1,90 @@
-"""Step 5, advance the run: a closed run drains, is over, and then the job ends, rests, or opens the next run.
+"""Step 5, advance_run: a run closes, drains, is over; then the job ends, rests, or opens the next run.
 
-A run is over only when everything it may not keep is gone; where a run owner owns the pods, when the run owner is gone.
-The next run is built from the spec of the moment it opens. A job that is being deleted opens none.
+Closing stores the reason and the outcome, and gives unfinished tasks the dialect's outcome for that. It deletes
+nothing: plan_writes.py deletes what a closed run may not keep, which Teardown and Hold say. A run is over only when all
+of that is gone; where a run owner owns the pods, when the run owner is gone. The next run is built from the spec of the
+moment it opens. A job that is being deleted opens none.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from hashlib import blake2b
+from enum import Enum
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from shoal.engine.model import Job
+from shoal.engine.completion import Finish
+from shoal.engine.gates import GroupGate
 from shoal.engine.observed import ObservedPod, RunOwnerRef
 from shoal.engine.pass_context import PassContext
-from shoal.engine.policies import (
-    BudgetScope,
-    BudgetUnit,
-    DeadlineBase,
-    Drained,
-    GroupGate,
-    HoldClock,
+from shoal.engine.retry import BudgetScope, BudgetUnit, RetryDecision, retry_backoff
+from shoal.engine.scaling import new_roles
+from shoal.engine.state import JobState, RoleState, Round, Run, TaskState
+from shoal.engine.timeouts import clock_start, start_clock
+from shoal.engine.types import (
+    Action,
+    Intent,
     KeepPods,
     Lifetime,
     Memory,
-    RetryDecision,
-    UniformDelay,
+    NoticeKind,
+    Outcome,
+    Stage,
 )
-from shoal.engine.run_closing import end, pods_to_keep
-from shoal.engine.scaling import new_roles
-from shoal.engine.state import JobState, RoleState, Run, TaskState
-from shoal.engine.types import FailureClass, Intent, NoticeKind, Stage
+
+if TYPE_CHECKING:
+    from shoal.engine.model import Job
+
+
+class HoldClock(Enum):
+    RESTARTS = "restarts"
+    RUNS_ON = "runs on"
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    requested: bool = False
+    from_spec: bool = True  # the request is a level: without it a held job is released; else only an action releases
+    keeps: KeepPods = KeepPods.NONE  # FINISHED also keeps what was achieved
+    owned_objects: frozenset[str] = frozenset()  # names of those that go
+    group: bool = True  # the group is deleted
+    clock: HoldClock = HoldClock.RESTARTS
+    resume_charged: bool = False
+    renews_failed: bool = False  # of what was achieved only successes outlast a release; who failed is tried again
+    release_counts: bool = False  # the release is a run of its own, without members and seen for one pass
+    ignores: frozenset[Action] = frozenset()  # commands without effect on a held job
+
+
+class TeardownVia(Enum):
+    RUN_OWNER = "anchor"  # delete the run owner; the cascade deletes the pods
+    EACH = "each"
+
+
+class Drained(Enum):
+    """When a closed run counts as empty."""
+
+    GONE = "gone"  # nothing that must go is left
+    ENOUGH = "enough"  # size less terminating pods reaches the job's minimum
+
+
+@dataclass(frozen=True, slots=True)
+class Teardown:
+    at_retry: KeepPods = KeepPods.NONE  # the pod of an attempt that is retried
+    at_done: KeepPods = KeepPods.ALL  # a task that will not be retried
+    at_restart: KeepPods = KeepPods.NONE
+    at_end: KeepPods = KeepPods.FINISHED
+    at_failed_end: KeepPods | None = None  # None: as at_end
+    at_deadline: KeepPods | None = None
+    via: TeardownVia = TeardownVia.EACH
+    cut: Outcome | None = None  # of tasks that had no outcome when the run closed
+    restart_drained: Drained = Drained.GONE
 
 
 def open_first_run(job: Job, state: JobState, context: PassContext) -> JobState:
-    """The first look at a job: its first run opens, and values that outlive an edit are copied."""
-    stamps = replace(state.stamps, started=context.stamp, clock_from=_clock_from(job, context))
+    """The first pass of a job: its first run opens, and values that outlive an edit are copied."""
+    stamps = replace(state.stamps, started=context.stamp, clock_from=clock_start(job, context))
     state = replace(state, run=_new_run(job, context, 0), stamps=stamps, frozen=dict(job.policies.rendezvous.frozen))
     context.emit("", "Started", job=job.name, run=0)
     return state
@@ -45,15 +94,17 @@ def advance_run(job: Job, state: JobState, context: PassContext) -> JobState:
     if state.is_ended:
         return state
     if state.run.is_open:
-        return _start_clock(job, state, context)
+        return start_clock(job, state, context)
     if state.run.stage is not Stage.OVER:
         if not is_drained(job, state, context):
             return state
-        state = _finish_run(job, state, context)
-    intent = state.run.intent
-    if intent is Intent.END:
-        return _after_end(job, state, context)
-    if intent is Intent.RESTART and not job.deleting:
+        state = replace(state, run=state.run.at(Stage.OVER, context.stamp))
+        if job.policies.pod_policy.memory is Memory.RECORD:
+            # Where tasks are recorded, whatever was left of them is done with the run.
+            state = replace(state, roles=tuple(role.finish(context.stamp) for role in state.roles))
+    if state.run.intent is Intent.END:
+        return _end_or_retry(job, state, context)
+    if state.run.intent is Intent.RESTART and not job.deleting:
         if context.released and job.policies.hold.release_counts:
             context.requeue = True  # the restart is visible before it has begun
             return state
@@ -67,9 +118,11 @@ def is_drained(job: Job, state: JobState, context: PassContext) -> bool:
         if run.stage <= Stage.REQUESTED:
             return (RunOwnerRef(), run.run_owner or "") in context.gone
         return context.run_owner is None
-    if any(_lives_for_a_run(gate) and gate.groups and context.observed.groups for gate in _group_gates(job)):
+    group_gates = (gate for gate in job.policies.gates if isinstance(gate, GroupGate) and gate.groups)
+    if context.observed.groups and any(gate.lifetime is Lifetime.RUN for gate in group_gates):
         return False
-    remaining = [pod for pod in _all_pods(context) if must_delete(job, state, pod)]
+    pods = [*context.pods.values(), *context.settled_pods, *context.strays]
+    remaining = [pod for pod in pods if must_delete(job, state, pod)]
     if job.policies.pod_policy.memory is Memory.FINALIZER:
         # A released pod is matched to no task and may still exist.
         remaining += [pod for pod in context.observed.pods if pod.owned and pod.leaving and not pod.is_finished]
@@ -80,75 +133,50 @@ def is_drained(job: Job, state: JobState, context: PassContext) -> bool:
 
 
 def must_delete(job: Job, state: JobState, pod: ObservedPod) -> bool:
-    """Whether a closed run may not keep this body."""
+    """Whether a closed run may not keep this pod."""
     keep = pods_to_keep(job, state)
     if pod.leaving or keep is KeepPods.NONE:
         return True
     return keep is KeepPods.FINISHED and not pod.is_finished
 
 
-def _all_pods(context: PassContext) -> list[ObservedPod]:
-    return [*context.pods.values(), *context.settled_pods, *context.strays]
-
-
-def _group_gates(job: Job) -> list[GroupGate]:
-    return [gate for gate in job.policies.gates if isinstance(gate, GroupGate)]
-
-
-def _lives_for_a_run(gate: GroupGate) -> bool:
-    return gate.lifetime is Lifetime.RUN
-
-
-def _finish_run(job: Job, state: JobState, context: PassContext) -> JobState:
-    """Everything is gone. Where tasks are recorded, whatever was left of them is done with the run."""
-    state = replace(state, run=state.run.at(Stage.OVER, context.stamp))
-    if job.policies.pod_policy.memory is Memory.RECORD:
-        state = replace(state, roles=tuple(_all_done(role, context) for role in state.roles))
-    return state
-
-
-def _all_done(role: RoleState, context: PassContext) -> RoleState:
-    if all(task.is_done for task in role.tasks):
-        return role
-    now = context.stamp
-    tasks = [task if task.is_done else task.at(Stage.OVER, now).at(Stage.DONE, now) for task in role.tasks]
-    return replace(role, tasks=tuple(tasks))
-
-
-def _after_end(job: Job, state: JobState, context: PassContext) -> JobState:
-    """The run's own retry: once decided it is carried out after its delay, or at once where a stop is requested."""
+def _end_or_retry(job: Job, state: JobState, context: PassContext) -> JobState:
+    """A decided retry of the run is carried out after its delay, or at once where a stop is requested."""
     run = state.run
+    decision = _retry_decision(job, state)
     if run.delay_seconds is None:
-        decision = _retry_decision(job, state)
-        if decision is RetryDecision.DONE or job.deleting:
-            return _ended(job, state, context) if decision is RetryDecision.DONE else state
-        delay = _delay(job, state, context)
+        if decision is RetryDecision.DONE:
+            return _end_job(job, state, context)
+        if job.deleting:
+            return state
+        assert job.policies.run_retry is not None
+        assert run.outcome is not None
+        # Drawn from this pass's nonce; stored, so that a restart of the operator keeps it.
+        seed = f"{job.uid}/{context.observed.nonce}/delay/{run.number}"
+        delay = retry_backoff(job.policies.run_retry.delay, run.outcome, charged=state.charged, seed=seed)
         if delay and not job.stop:
             context.emit("", "RunDelayed", job=job.name, seconds=delay, run=run.number + 1)
             return replace(state, run=replace(run, delay_seconds=delay))
-    elif job.deleting or not _is_due(run, job, context):
-        return state
+    else:
+        assert run.since is not None
+        is_due = job.stop or context.now >= run.since + timedelta(seconds=run.delay_seconds)
+        if job.deleting or not is_due:
+            return state
     context.notify(NoticeKind.JOB_RETRY, "", state)
-    if _retry_decision(job, state) is RetryDecision.CHARGED:
+    if decision is RetryDecision.CHARGED:
         state = state.with_charge("")
         context.charge(f"run {run.number}", "")
     return _open_next(job, state, context)
 
 
-def _ended(job: Job, state: JobState, context: PassContext) -> JobState:
+def _end_job(job: Job, state: JobState, context: PassContext) -> JobState:
     outcome = state.run.outcome
     if outcome is not None and outcome.final and not outcome.is_ok:
         context.emit("", "Stopped", job=job.name)
-        return end(state, context)
-    what = "Succeeded" if outcome is not None and outcome.is_ok else "Failed"
-    context.emit("", what, warning=what == "Failed", job=job.name, phrase=outcome.phrase if outcome else what)
+    else:
+        what = "Succeeded" if outcome is not None and outcome.is_ok else "Failed"
+        context.emit("", what, warning=what == "Failed", job=job.name, phrase=outcome.phrase if outcome else what)
     return end(state, context)
-
-
-def _is_due(run: Run, job: Job, context: PassContext) -> bool:
-    assert run.since is not None
-    assert run.delay_seconds is not None
-    return job.stop or context.now >= run.since + timedelta(seconds=run.delay_seconds)
 
 
 def _retry_decision(job: Job, state: JobState) -> RetryDecision:
@@ -156,26 +184,12 @@ def _retry_decision(job: Job, state: JobState) -> RetryDecision:
     if retry is None or outcome is None:
         return RetryDecision.DONE
     decision = retry.decide(outcome)
-    if decision is not RetryDecision.CHARGED:
-        return decision
-    budget = next(
-        (b for b in job.policies.budgets if b.unit is BudgetUnit.ATTEMPTS and b.scope is BudgetScope.JOB), None
-    )
-    empty = budget is not None and budget.permits is not None and state.charged >= budget.permits
-    # A decided retry is kept, even if the budget was cut since.
-    return RetryDecision.DONE if empty and state.run.delay_seconds is None else decision
-
-
-def _delay(job: Job, state: JobState, context: PassContext) -> int:
-    """Seconds until the next run, drawn from this pass's nonce; stored, so that a restart keeps it."""
-    retry, outcome = job.policies.run_retry, state.run.outcome
-    if retry is None or outcome is None or outcome.failure_class is not FailureClass.CONFLICT:
-        return 0
-    if not isinstance(retry.delay, UniformDelay):
-        return 0
-    seed = f"{job.uid}/{context.observed.nonce}/delay/{state.run.number}".encode()
-    drawn = int.from_bytes(blake2b(seed, digest_size=8).digest(), "big")
-    return retry.delay.low + drawn % (retry.delay.high - retry.delay.low + 1)
+    if decision is not RetryDecision.CHARGED or state.run.delay_seconds is not None:
+        return decision  # a retry that is only delayed is kept, even if the budget was cut since
+    budgets = (b for b in job.policies.budgets if b.unit is BudgetUnit.ATTEMPTS and b.scope is BudgetScope.JOB)
+    budget = next(budgets, None)
+    is_empty = budget is not None and budget.permits is not None and state.charged >= budget.permits
+    return RetryDecision.DONE if is_empty else decision
 
 
 def _open_next(job: Job, state: JobState, context: PassContext) -> JobState:
@@ -187,7 +201,7 @@ def _open_next(job: Job, state: JobState, context: PassContext) -> JobState:
         roles = tuple(_with_completed_tasks(role, state.role(role.name), ok_only=ok_only) for role in roles)
     stamps = state.stamps
     if state.run.held and job.policies.hold.clock is HoldClock.RESTARTS:
-        stamps = replace(stamps, clock_from=_clock_from(job, context))
+        stamps = replace(stamps, clock_from=clock_start(job, context))
     context.requeue = context.requeue or job.stop or job.policies.hold.requested
     return replace(state, run=_new_run(job, context, number), roles=roles, stamps=stamps)
 
@@ -211,20 +225,58 @@ def _new_run(job: Job, context: PassContext, number: int) -> Run:
     return Run(number, stage, since=context.stamp, started=context.stamp)
 
 
-def _clock_from(job: Job, context: PassContext) -> datetime | None:
-    """Only kept where a deadline may require it."""
-    return context.stamp if job.policies.clock.deadline_from is DeadlineBase.STARTED and _has_clock(job) else None
-
-
-def _has_clock(job: Job) -> bool:
-    return job.policies.clock.deadline_seconds is not None or job.policies.pod_policy.memory is not Memory.RECORD
-
-
-def _start_clock(job: Job, state: JobState, context: PassContext) -> JobState:
-    """The clock that runs from the moment all pods of the run exist."""
-    if state.stamps.clock_from is not None or job.policies.clock.deadline_from is not DeadlineBase.CLOCK:
+def close(
+    job: Job,
+    state: JobState,
+    context: PassContext,
+    intent: Intent,
+    *,
+    outcome: Outcome | None = None,
+    finish: Finish = Finish.DRAINED,
+    at_deadline: bool = False,
+) -> JobState:
+    """The run closed for this reason; unchanged where it is closed for a stronger one."""
+    closed = state.close(intent, context.stamp, outcome)
+    if closed is state:
         return state
-    living = [task for role in state.roles for task in role.tasks if not task.is_done]
-    if not living or any(task.uid is None for task in living):
-        return state
-    return replace(state, stamps=replace(state.stamps, clock_from=context.stamp))
+    held = state.run.held or intent is Intent.HOLD
+    closed = replace(closed, run=replace(closed.run, at_deadline=at_deadline, held=held))
+    if intent is Intent.HOLD:
+        closed = replace(closed, stamps=replace(closed.stamps, held=context.stamp))
+    if (cut := job.policies.teardown.cut) is not None:
+        roles = [replace(role, tasks=tuple([task.with_outcome(cut) for task in role.tasks])) for role in closed.roles]
+        closed = replace(closed, roles=tuple(roles))
+    if intent is Intent.END and finish is Finish.AT_ONCE:
+        closed = end(closed, context)
+    return closed
+
+
+def end(state: JobState, context: PassContext) -> JobState:
+    """The job is over for good."""
+    run = state.run
+    if run.completed is None:
+        run = replace(run, completed=context.stamp)
+    run = run.at(Stage.DONE, context.stamp)
+    return replace(state, run=run, stamps=replace(state.stamps, ended=context.stamp))
+
+
+def give_up(state: JobState, outcome: Outcome, now: datetime) -> JobState:
+    """The job closed for good and without its tasks, where a state that has them cannot be stored.
+
+    Its pods belong to no task any more, so that the passes that follow delete them.
+    """
+    closed = state.close(Intent.END, now.replace(microsecond=0), outcome)
+    return replace(closed, roles=(), settled={}, round=Round())
+
+
+def pods_to_keep(job: Job, state: JobState) -> KeepPods:
+    """Which pods a closed run keeps."""
+    teardown, run = job.policies.teardown, state.run
+    if run.intent is not Intent.END and run.held:
+        return job.policies.hold.keeps
+    if run.intent is Intent.RESTART:
+        return teardown.at_restart
+    if run.at_deadline and teardown.at_deadline is not None:
+        return teardown.at_deadline
+    failed = run.outcome is not None and not run.outcome.is_ok
+    return teardown.at_failed_end if failed and teardown.at_failed_end is not None else teardown.at_end

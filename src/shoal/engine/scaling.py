@@ -9,60 +9,82 @@ once and its pod is settled. Kept tasks are not touched.
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
+from enum import Enum
 from hashlib import blake2b
 from itertools import chain
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from shoal.engine.model import Job, Role
 from shoal.engine.observed import PodPhase
-from shoal.engine.pass_context import PassContext
-from shoal.engine.policies import CompletionsSize, DropMark, Memory, PodNames, VictimOrder, WeightedSize
+from shoal.engine.pass_context import PassContext, settle_pods
 from shoal.engine.state import AttemptState, JobState, RoleState, SettledReason, TaskState, format_tasks
-from shoal.engine.types import NoticeKind, Stage
-from shoal.engine.unindexed_pods import deletion_rank, slots_wanted
+from shoal.engine.types import DROPPED, Memory, NoticeKind, Outcome, PodNames, Stage
+from shoal.engine.unindexed_pods import CompletionsSize, deletion_rank, slots_wanted
+
+if TYPE_CHECKING:
+    from shoal.engine.model import Job, Role
+
+
+@dataclass(frozen=True, slots=True)
+class FixedSize:
+    """Each role has the size it names."""
+
+
+@dataclass(frozen=True, slots=True)
+class WeightedSize:
+    """`total` members shared among the roles with a weight; roles of weight 0 keep their size."""
+
+    total: int
+
+    def shares(self, roles: tuple[Role, ...]) -> dict[str, int]:
+        """One member at a time to the role with the smallest count / weight, ties to the first; all in integers.
+
+        Adding them one by one keeps what a role already has when the total grows, which rounding shares would not.
+        """
+        counts = {role.name: 0 if role.weight else role.size for role in roles}
+        scalable = [role for role in roles if role.weight]
+        for _ in range(max(0, self.total - sum(counts.values())) if scalable else 0):
+            chosen = scalable[0]
+            for role in scalable[1:]:
+                if counts[role.name] * chosen.weight < counts[chosen.name] * role.weight:
+                    chosen = role
+            counts[chosen.name] += 1
+        return counts
+
+
+Size = FixedSize | WeightedSize | CompletionsSize
+
+
+class VictimOrder(Enum):
+    HIGHEST = "highest"
+    PENDING_FIRST = "pending first"
+    NAMED = "named"  # Role.victims, then the highest
+    RANKED = "ranked"  # as a ReplicaSet ranks pods
+
+
+class DropMark(Enum):
+    LEDGER = "ledger"  # a dropped task is kept until its pod is gone
+    POD = "pod"  # its pod is marked before the delete
+    INFERRED = "inferred"
+
+
+@dataclass(frozen=True, slots=True)
+class ShrinkPolicy:
+    victims: VictimOrder = VictimOrder.HIGHEST
+    mark: DropMark = DropMark.INFERRED
+    outcome: Outcome = DROPPED
 
 
 def target_sizes(job: Job, state: JobState | None = None) -> dict[str, int]:
     """How many tasks each role should have now."""
     size = job.policies.size
     if isinstance(size, WeightedSize):
-        return _weighted(job, size.total)
+        return size.shares(job.roles)
     if isinstance(size, CompletionsSize):
-        return {role.name: _open_completions(role.name, size, state) for role in job.roles}
+        return {role.name: size.open_slots(state.role(role.name) if state else None) for role in job.roles}
     return {role.name: role.size for role in job.roles}
-
-
-def _weighted(job: Job, total: int) -> dict[str, int]:
-    """One member at a time to the role with the smallest count / weight, ties to the first; all in integers.
-
-    Giving them one by one keeps earlier gifts when the total grows, which rounding shares would not.
-    """
-    counts = {role.name: 0 if role.weight else role.size for role in job.roles}
-    scalable = [role for role in job.roles if role.weight]
-    for _ in range(max(0, total - sum(counts.values())) if scalable else 0):
-        chosen = scalable[0]
-        for role in scalable[1:]:
-            if counts[role.name] * chosen.weight < counts[chosen.name] * role.weight:
-                chosen = role
-        counts[chosen.name] += 1
-    return counts
-
-
-def _open_completions(name: str, size: CompletionsSize, state: JobState | None) -> int:
-    role = state.role(name) if state else None
-    achieved = 0
-    if role is not None:
-        achieved = role.ok_count + sum(1 for task in role.tasks if task.is_done and task.outcome and task.outcome.is_ok)
-    if size.completions is None:
-        return min(_existing_tasks(role), size.parallelism) if achieved else size.parallelism
-    return max(0, min(size.parallelism, size.completions - achieved))
-
-
-def _existing_tasks(role: RoleState | None) -> int:
-    """Existing pods may finish; no more are created."""
-    tasks = role.tasks if role is not None else ()
-    return sum(1 for task in tasks if task.uid is not None and not task.is_done and not task.dropped)
 
 
 def resize(job: Job, state: JobState, context: PassContext) -> JobState:
@@ -73,30 +95,35 @@ def resize(job: Job, state: JobState, context: PassContext) -> JobState:
     state = _copy_force_times(state, context)
     if not state.run.is_open:
         return state
-    wanted = {role.name: role for role in job.roles}
+    known = {role.name: role for role in state.roles}
+    before = [known.get(role.name) or _new_role(role, context) for role in job.roles]
+    # Roles removed from the spec come last and stay until their pods are gone.
+    before += [role for role in state.roles if role.name not in context.roles]
     roles: list[RoleState] = []
     settled: dict[str, SettledReason] = {}
-    grows = {role.name for role in state.roles}  # the others are there for the first time, which is no growth
-    for role in _in_spec_order(job, state, context):
-        after = _resized(wanted.get(role.name), role, context, settled, is_told=role.name in grows)
-        if after.tasks or after.name in wanted:
+    for role in before:
+        # A role that is there for the first time has not grown.
+        after = _resize_role(role, context, settled, is_reported=role.name in known)
+        if after.tasks or after.name in context.roles:
             roles.append(after)
     if len(roles) != len(state.roles) or any(a is not b for a, b in zip(roles, state.roles, strict=True)):
         state = replace(state, roles=tuple(roles))
-    return _settle(state, settled, context)
+    return settle_pods(state, context, settled)
 
 
 def new_roles(job: Job, context: PassContext) -> tuple[RoleState, ...]:
     """The tasks of a run that opens now."""
     return tuple(
-        RoleState(
-            role.name,
-            instance=_instance(context, role.name, -1),
-            force_after_seconds=role.force_after_seconds,
+        replace(
+            _new_role(role, context),
             tasks=tuple([_new_task(context, role.name, index) for index in range(context.sizes[role.name])]),
         )
         for role in job.roles
     )
+
+
+def _new_role(role: Role, context: PassContext) -> RoleState:
+    return RoleState(role.name, _instance(context, role.name, -1), role.force_after_seconds)
 
 
 def _copy_force_times(state: JobState, context: PassContext) -> JobState:
@@ -111,55 +138,49 @@ def _copy_force_times(state: JobState, context: PassContext) -> JobState:
     return replace(state, roles=tuple(roles)) if changed else state
 
 
-def _in_spec_order(job: Job, state: JobState, context: PassContext) -> list[RoleState]:
-    """Every role of the spec, then those removed from it, which stay until their pods are gone."""
-    known = {role.name: role for role in state.roles}
-    wanted = [
-        known[role.name]
-        if role.name in known
-        else RoleState(role.name, _instance(context, role.name, -1), role.force_after_seconds)
-        for role in job.roles
-    ]
-    names = {role.name for role in wanted}
-    return [*wanted, *(role for role in state.roles if role.name not in names)]
-
-
-def _resized(
-    spec: Role | None, role: RoleState, context: PassContext, settled: dict[str, SettledReason], *, is_told: bool
+def _resize_role(
+    role: RoleState, context: PassContext, settled: dict[str, SettledReason], *, is_reported: bool
 ) -> RoleState:
     """Remove and replace what was dropped before, drop what is too much, add what is missing."""
     size = context.sizes.get(role.name, 0)
-    completions = context.job.policies.size
-    if isinstance(completions, CompletionsSize):
-        return _resized_slots(role, completions, context, settled)
+    if isinstance(context.job.policies.size, CompletionsSize):
+        return _resize_slots(role, context.job.policies.size, context, settled)
     kept = [task for task in role.tasks if not task.dropped]
     if len(kept) == len(role.tasks) == size and (not size or role.tasks[-1].index == size - 1):
         return role
-    going = victims(spec, role, context, len(kept) - size)
+    going = victims(context.roles.get(role.name), role, context, len(kept) - size)
     wanted = _wanted_indexes(role, {task.index for task in kept}.difference(going), size)
-    tasks = _without_dropped_tail(role, wanted, context)
-    tasks = [_replaced(task, role.name, context) if task.index in wanted else task for task in tasks]
+    tasks = list(role.tasks)
+    # Dropped tasks that are done leave from the tail, so that positions below stay what they were.
+    while tasks and tasks[-1].dropped and tasks[-1].is_done and tasks[-1].index not in wanted:
+        context.notify(NoticeKind.TASK_REMOVED, role.name, tasks.pop())
+    for position, task in enumerate(tasks):
+        if task.dropped and task.is_done and task.index in wanted:  # wanted again: it gets a new task
+            context.notify(NoticeKind.TASK_REMOVED, role.name, task)
+            name = f"{role.name}-{task.index}"
+            context.emit(name, "TaskReplaced", task=name)
+            tasks[position] = _new_task(context, role.name, task.index)
     if going:
         context.emit(role.name, "ScaledDown", tasks=format_tasks(role.name, going), size=size)
         tasks = _drop(tasks, role.name, set(going), context, settled)
     added = sorted(wanted.difference(task.index for task in tasks))
     if added:
         tasks = sorted([*tasks, *(_new_task(context, role.name, i) for i in added)], key=lambda task: task.index)
-        if is_told:
+        if is_reported:
             context.emit(role.name, "ScaledUp", tasks=format_tasks(role.name, added), size=size)
     if len(tasks) == len(role.tasks) and all(a is b for a, b in zip(tasks, role.tasks, strict=True)):
         return role
     return replace(role, tasks=tuple(tasks))
 
 
-def _resized_slots(
+def _resize_slots(
     role: RoleState, size: CompletionsSize, context: PassContext, settled: dict[str, SettledReason]
 ) -> RoleState:
     wanted = slots_wanted(role, size, context.sizes.get(role.name, 0))
     staying = {task.index for task in wanted}
     going = {task.index for task in role.tasks if task.index not in staying}
     if going:
-        context.emit(role.name, "ScaledDown.Unindexed", tasks=format_tasks(role.name, going), size=len(wanted))
+        context.emit(role.name, "ScaledDown", tasks=format_tasks(role.name, going), size=len(wanted))
         _drop(list(role.tasks), role.name, going, context, settled)
     if len(wanted) == len(role.tasks) and not going:
         return role
@@ -210,29 +231,13 @@ def victims(spec: Role | None, role: RoleState, context: PassContext, count: int
     return sorted(task.index for task in sorted(tasks, key=first_to_go)[:count])
 
 
-def _without_dropped_tail(role: RoleState, wanted: set[int], context: PassContext) -> list[TaskState]:
-    """Dropped tasks that are done leave from the tail, so that positions below stay what they were."""
-    tasks = list(role.tasks)
-    while tasks and tasks[-1].dropped and tasks[-1].is_done and tasks[-1].index not in wanted:
-        context.notify(NoticeKind.TASK_REMOVED, role.name, tasks.pop())
-    return tasks
-
-
-def _replaced(task: TaskState, role: str, context: PassContext) -> TaskState:
-    """A wanted index whose task was dropped gets a new one, once the old one is done."""
-    if not (task.dropped and task.is_done):
-        return task
-    context.notify(NoticeKind.TASK_REMOVED, role, task)
-    context.emit(f"{role}-{task.index}", "TaskReplaced", task=f"{role}-{task.index}")
-    return _new_task(context, role, task.index)
-
-
 def _drop(
     tasks: list[TaskState], role: str, going: set[int], context: PassContext, settled: dict[str, SettledReason]
 ) -> list[TaskState]:
-    shrink = context.job.policies.shrink
-    if shrink.mark is DropMark.LEDGER:
-        return [_dropped(task, context) if task.index in going else task for task in tasks]
+    if context.job.policies.shrink.mark is DropMark.LEDGER:
+        outcome = context.job.policies.shrink.outcome
+        context.requeue = context.requeue or any(task.is_done for task in tasks if task.index in going)
+        return [task.drop(outcome, context.stamp) if task.index in going else task for task in tasks]
     for index in going:
         pod = context.pods.get((role, index))
         if pod is not None:
@@ -245,26 +250,6 @@ def _drop(
         for task in tasks
         if task.index not in going or task.index < last_kept
     ]
-
-
-def _dropped(task: TaskState, context: PassContext) -> TaskState:
-    context.requeue = context.requeue or task.is_done
-    task = replace(task.with_outcome(context.job.policies.shrink.outcome), dropped=True)
-    if Stage.PREPARING <= task.stage <= Stage.RUNNING:
-        return task.at(Stage.CLOSING, context.stamp)
-    return task
-
-
-def _settle(state: JobState, settled: dict[str, SettledReason], context: PassContext) -> JobState:
-    """Pods of dropped tasks raise nothing from here on."""
-    if not settled:
-        return state
-    for uid, why in settled.items():
-        pod = context.pods.get((why.role, why.index))
-        if pod is not None and pod.uid == uid:
-            del context.pods[(why.role, why.index)]
-            context.settled_pods.append(pod)
-    return state.settle(settled)
 
 
 def _new_task(context: PassContext, role: str, index: int) -> TaskState:

@@ -17,8 +17,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from shoal.engine.policies import Memory
-from shoal.engine.types import Action, EventType, Intent, Outcome, Stage, TaskRef
+from shoal.engine.types import Action, EventType, Intent, Memory, Outcome, Stage, TaskRef
 
 _NOTHING: Mapping[str, Any] = {}
 
@@ -109,6 +108,24 @@ class TaskState(msgspec.Struct, frozen=True, gc=False):
         """The same attempt without the outcome it was about to get."""
         return replace(self, attempt=replace(self.attempt, outcome=None))
 
+    def drop(self, outcome: Outcome, now: datetime) -> TaskState:
+        """Scaled away: it does not count any more, and its pod is deleted."""
+        dropped = replace(self.with_outcome(outcome), dropped=True)
+        return dropped.at(Stage.CLOSING, now) if Stage.PREPARING <= self.stage <= Stage.RUNNING else dropped
+
+    def compact(self, memory: Memory) -> TaskState:
+        """What a compact job state stores of it."""
+        return TaskState(
+            self.index,
+            stage=Stage.DONE if self.is_done else Stage.WAITING,
+            dropped=self.dropped,
+            charged=self.charged,
+            had_pod=self.had_pod and memory is Memory.ROSTER,
+            reclaimed=self.reclaimed,
+            not_before=self.not_before,
+            attempt=AttemptState(outcome=self.attempt.outcome if self.is_done else None),
+        )
+
     def without_pod(self, now: datetime) -> TaskState:
         """The same attempt without a body: an absence that means nothing."""
         return replace(
@@ -130,6 +147,13 @@ class RoleState(msgspec.Struct, frozen=True, gc=False):
         if 0 <= index < len(self.tasks) and self.tasks[index].index == index:
             return self.tasks[index]
         return next((task for task in self.tasks if task.index == index), None)
+
+    def finish(self, now: datetime) -> RoleState:
+        """All tasks done, where nothing is left of the run."""
+        if all(task.is_done for task in self.tasks):
+            return self
+        tasks = [task if task.is_done else task.at(Stage.OVER, now).at(Stage.DONE, now) for task in self.tasks]
+        return replace(self, tasks=tuple(tasks))
 
 
 class Run(msgspec.Struct, frozen=True, gc=False, rename={"run_owner": "anchor"}):
@@ -250,7 +274,12 @@ class JobState(msgspec.Struct, frozen=True, gc=False):
         """The given tasks replaced, all at once; roles without a change stay the same objects."""
         if not changed:
             return self
-        return replace(self, roles=tuple(_with_tasks(role, changed.get(role.name)) for role in self.roles))
+        roles = []
+        for role in self.roles:
+            if tasks := changed.get(role.name):
+                role = replace(role, tasks=tuple([tasks.get(task.index, task) for task in role.tasks]))
+            roles.append(role)
+        return replace(self, roles=tuple(roles))
 
     def with_charge(self, *scopes: str) -> JobState:
         charges = dict(self.charges)
@@ -281,12 +310,6 @@ class JobState(msgspec.Struct, frozen=True, gc=False):
         stage = Stage.CLOSING if Stage.PREPARING <= run.stage <= Stage.RUNNING else run.stage
         closed = replace(run, intent=intent, outcome=outcome or run.outcome, delay_seconds=None)
         return replace(self, run=closed.at(stage, now), due=_NOTHING if self.due else self.due)
-
-
-def _with_tasks(role: RoleState, changed: Mapping[int, TaskState] | None) -> RoleState:
-    if not changed:
-        return role
-    return replace(role, tasks=tuple([changed.get(task.index, task) for task in role.tasks]))
 
 
 def format_ranges(indexes: Iterable[int]) -> str:
@@ -329,31 +352,13 @@ def compact_state(state: JobState, memory: Memory) -> JobState:
     """The job state kept under that memory: everything for RECORD, else only tasks with notable state."""
     if memory is Memory.RECORD:
         return state
-    roles = tuple(
-        replace(
-            role,
-            tasks=tuple(task for task in (_compact_task(task, memory) for task in role.tasks) if _is_notable(task)),
-        )
-        for role in state.roles
-    )
-    return replace(state, roles=roles)
-
-
-def _compact_task(task: TaskState, memory: Memory) -> TaskState:
-    outcome = task.attempt.outcome if task.is_done else None
-    return TaskState(
-        task.index,
-        stage=Stage.DONE if task.is_done else Stage.WAITING,
-        dropped=task.dropped,
-        charged=task.charged,
-        had_pod=task.had_pod and memory is Memory.ROSTER,
-        reclaimed=task.reclaimed,
-        not_before=task.not_before,
-        attempt=AttemptState(outcome=outcome),
-    )
-
-
-def _is_notable(task: TaskState) -> bool:
-    if task.is_done or task.dropped or task.had_pod or task.reclaimed:
-        return True
-    return task.not_before is not None or task.charged > 0
+    roles = []
+    for role in state.roles:
+        tasks = [task.compact(memory) for task in role.tasks]
+        notable = [
+            task
+            for task in tasks
+            if task.is_done or task.dropped or task.had_pod or task.reclaimed or task.charged or task.not_before
+        ]
+        roles.append(replace(role, tasks=tuple(notable)))
+    return replace(state, roles=tuple(roles))

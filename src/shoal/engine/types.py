@@ -1,6 +1,6 @@
 """The types of the engine: what can happen to a task or a run, how it ended, and what may be done about it.
 
-Nothing here depends on a dialect. A dialect uses these types to express what its manifest requests (policies/,
+Nothing here depends on a dialect. A dialect uses these types to express what its manifest requests (policies.py,
 model.py) and to read the result (state.py). Codes, phrases and texts are the dialect's and are carried in an Outcome;
 the engine reads only the failure class and `final`.
 """
@@ -46,12 +46,7 @@ class Trigger(msgspec.Struct, frozen=True, gc=False):
 
     role: str
     index: int
-    text: str = ""
-
-    def __str__(self) -> str:
-        """What it did, beginning with its name."""
-        name = f"{self.role}-{self.index}"
-        return self.text if self.text.startswith(name) else f"{name}: {self.text}".rstrip(": ")
+    text: str = ""  # `messages.describe_trigger` shows it
 
 
 class ContainerEnd(msgspec.Struct, frozen=True, gc=False):
@@ -148,6 +143,8 @@ class Action(Enum):
 
 
 RESTARTS = frozenset({Action.RESTART_TASK, Action.RESTART_PARTITION, Action.RESTART_ROLE, Action.RESTART_RUN})
+
+
 ENDINGS = frozenset({Action.COMPLETE, Action.FAIL, Action.TERMINATE})
 
 
@@ -210,3 +207,57 @@ class Notification(msgspec.Struct, frozen=True):
     @property
     def reason(self) -> str:
         return self.own_reason or self.message.reason
+
+
+class PodNames(Enum):
+    INDEX = "index"  # one name per task for life
+    RANDOM = "random"  # a fresh name per pod; several pods of one task may overlap
+
+
+class Memory(Enum):
+    RECORD = "record"  # every task whole: uid, stage, times (the job state is the status)
+    LEVEL = "level"  # nothing about living pods: an absent one is created again, free
+    ROSTER = "roster"  # which tasks had a body in this run: an absent one is a loss
+    FINALIZER = "finalizer"  # finished pods stay until counted
+
+
+class KeepPods(Enum):
+    """Which pods are kept."""
+
+    NONE = "none"
+    FINISHED = "finished"
+    ALL = "all"
+
+
+class Lifetime(Enum):
+    TASK = "task"
+    RUN = "run"
+    UNTIL_END = "until end"
+    UNTIL_DELETED = "until deleted"
+
+
+BAD = Outcome(FailureClass.UNKNOWN, code=1, phrase="Failed")
+
+
+GOOD = Outcome(FailureClass.OK, phrase="Succeeded")
+
+
+POD_OK = Outcome(FailureClass.OK, phrase="Succeeded", text="Pod succeeded")
+
+
+POD_LEAVING = Outcome(FailureClass.LOST, phrase="Lost", text="The pod is being deleted by others")
+
+
+POD_GONE = Outcome(FailureClass.LOST, phrase="Lost", text="The pod was deleted by others")
+
+
+POD_UNSEEN = Outcome(FailureClass.LOST, phrase="Unseen", text="The pod was created and never seen")
+
+
+TOO_LARGE = Outcome(
+    FailureClass.PERMANENT, code=1, phrase="Failed", final=True,
+    text="The state of the job is too large to be stored in its object",
+)  # fmt: skip
+
+
+DROPPED = Outcome(FailureClass.PERMANENT, phrase="Dropped", text="The task was scaled away", final=True)

@@ -8,23 +8,52 @@ to the role's counters and the slot is used again.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from shoal.engine.model import Job
 from shoal.engine.observed import ObservedPod, PodPhase
-from shoal.engine.pass_context import PassContext
-from shoal.engine.policies import CompletionsSize, ExternalDeletion, Memory, PodNames, SlotRelease
-from shoal.engine.retry import settle_bodies
+from shoal.engine.pass_context import PassContext, settle_pods
+from shoal.engine.pod_outcomes import ExternalDeletion, SlotRelease
 from shoal.engine.state import JobState, RoleState, SettledReason, TaskState
+from shoal.engine.types import Memory, PodNames
+
+if TYPE_CHECKING:
+    from shoal.engine.model import Job
+
+
+@dataclass(frozen=True, slots=True)
+class CompletionsSize:
+    """As many at once as `parallelism` and the successes still missing allow; completions None: one success."""
+
+    parallelism: int
+    completions: int | None
+    indexed: bool = False  # each success belongs to an index of its own
+
+    def open_slots(self, role: RoleState | None) -> int:
+        """How many pods the role should have now."""
+        tasks = role.tasks if role is not None else ()
+        achieved = role.ok_count if role is not None else 0
+        achieved += sum(1 for task in tasks if task.is_done and task.outcome and task.outcome.is_ok)
+        if self.completions is not None:
+            return max(0, min(self.parallelism, self.completions - achieved))
+        if not achieved:
+            return self.parallelism
+        # After the first success existing pods may finish, and no more are created.
+        existing = sum(1 for task in tasks if task.uid is not None and not task.is_done and not task.dropped)
+        return min(existing, self.parallelism)
+
 
 _LATE = datetime.max.replace(tzinfo=UTC)
+
+
 _PHASES = {PodPhase.PENDING: 0, PodPhase.UNKNOWN: 1}
 
 
 def assign_slots(job: Job, state: JobState, context: PassContext) -> JobState:
-    """Each body beside a slot; those that are settled, finished with or not ours stand aside."""
+    """Each pod to a slot, but those that are settled, counted or not ours."""
     waiting: dict[str, list[ObservedPod]] = {}
     for pod in sorted(context.observed.pods, key=lambda pod: (pod.created or _LATE, pod.name)):
         if not pod.owned:
@@ -43,7 +72,7 @@ def assign_slots(job: Job, state: JobState, context: PassContext) -> JobState:
 
 def _needs_slot(job: Job, pod: ObservedPod) -> bool:
     if job.policies.pod_policy.memory is Memory.FINALIZER:
-        return pod.finalizer or not (pod.is_finished or pod.leaving)  # without it the body is counted already
+        return pod.finalizer or not (pod.is_finished or pod.leaving)  # without it the pod is counted already
     if pod.is_finished:
         return False
     pod_end = job.policies.pod_end
@@ -52,31 +81,28 @@ def _needs_slot(job: Job, pod: ObservedPod) -> bool:
     )
 
 
-def _assign_role_slots(role: RoleState, bodies: list[ObservedPod], context: PassContext) -> RoleState:
+def _assign_role_slots(role: RoleState, pods: list[ObservedPod], context: PassContext) -> RoleState:
     slots = {task.index: task for task in role.tasks}
     owner = {task.uid: task.index for task in role.tasks if task.uid is not None}
-    present = {pod.uid for pod in bodies}
-    held = {index for uid, index in owner.items() if uid in present}
-    for pod in bodies:
+    present = {pod.uid for pod in pods}
+    taken = {index for uid, index in owner.items() if uid in present}
+    for pod in pods:
         index = owner.get(pod.uid, pod.index)
         if index is None:
-            index = next((t.index for t in role.tasks if _is_free(t, held)), None)
+            free = (t.index for t in role.tasks if t.index not in taken and not t.is_done and not t.dropped)
+            index = next(free, None)
         if index is None:
             index = max(slots, default=-1) + 1
         is_over = index in slots and slots[index].is_done
         if (role.name, index) in context.pods or (is_over and not pod.is_finished):
-            context.strays.append(pod)  # a second body of one index
+            context.strays.append(pod)  # a second pod of one index
             continue
-        held.add(index)
+        taken.add(index)
         slots.setdefault(index, TaskState(index))
         context.pods[(role.name, index)] = pod
     if len(slots) == len(role.tasks):
         return role
     return replace(role, tasks=tuple(slots[index] for index in sorted(slots)))
-
-
-def _is_free(task: TaskState, held: set[int]) -> bool:
-    return task.index not in held and not task.is_done and not task.dropped
 
 
 def deletion_rank(pod: ObservedPod | None, crowd: int = 0) -> tuple[object, ...]:
@@ -139,4 +165,4 @@ def count_done(job: Job, state: JobState, context: PassContext) -> JobState:
         counts = {"ok_count": role.ok_count + good, "bad_count": role.bad_count + len(done) - good}
         roles.append(replace(role, tasks=living, **counts) if done else role)
     context.requeue = True
-    return settle_bodies(replace(state, roles=tuple(roles)), context, settled)
+    return settle_pods(replace(state, roles=tuple(roles)), context, settled)

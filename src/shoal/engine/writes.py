@@ -1,22 +1,34 @@
-"""What a pass requests. Writes are abstract: they name what, the dialect builds the object upon execution.
+"""The result of a pass, a Step: the new job state, rated by what would be lost with it, and the writes to execute.
 
-The order in a step is the order of execution: marks and finalizers, deletes, run owner and groups, owned objects, pods,
-then what ends the job object itself. The job state is stored before the first of them.
+Writes are abstract: they name what, the dialect builds the object upon execution. Their order is the order of
+execution: marks and finalizers, deletes, run owner and groups, owned objects, pods, then what ends the job object
+itself. The job state is stored before the first of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec.structs import replace
 
 from shoal.engine.observed import Target
-from shoal.engine.policies import Propagation
-from shoal.engine.state import JobState
-from shoal.engine.state_diff import StateChange
+from shoal.engine.state import JobState, RoleState, TaskState
 from shoal.engine.types import BudgetCharge, Notice, Notification, TaskRef
+
+if TYPE_CHECKING:
+    from shoal.engine.timeouts import Propagation
+
+
+class StateChange(IntEnum):
+    """What a job state contains that an older one did not, by how much depends on it."""
+
+    FACTS = 0  # stages, their times and mirrored addresses: restored by observing the pods
+    CREATIONS = 1  # also uids of a new run owner and new pods: after a crash these are adopted by their stamps
+    DECISIONS = 2  # an outcome, a charge, a drop, an intent
 
 
 class BuildContext(msgspec.Struct, frozen=True, gc=False):
@@ -120,3 +132,49 @@ class Step(msgspec.Struct, frozen=True, gc=False):
     requeue: bool = False
     state_change: StateChange = StateChange.FACTS
     charges: tuple[BudgetCharge, ...] = ()  # why counters of the job state rose; for information only
+
+
+def state_change(before: JobState, after: JobState) -> StateChange:
+    """What `after` holds that would be lost with it. In doubt, a change is a decision."""
+    if before is after:
+        return StateChange.FACTS
+    if len(before.roles) != len(after.roles) or _decided_run(before) != _decided_run(after):
+        return StateChange.DECISIONS
+    was, now = before.run.run_owner, after.run.run_owner
+    change = StateChange.FACTS
+    if was != now:
+        change = StateChange.CREATIONS if was is None else StateChange.DECISIONS
+    roles = zip(before.roles, after.roles, strict=True)
+    return max((change, *(_diff_role(old, new) for old, new in roles if old is not new)))
+
+
+def _decided_run(state: JobState) -> tuple[object, ...]:
+    run, stamps = state.run, state.stamps
+    return (
+        (run.number, run.intent, run.outcome, run.delay_seconds, run.is_ended, run.held),
+        (stamps.started, stamps.held, stamps.ended, stamps.clock_from),
+        (state.charges, state.settled, state.due, state.handled, state.round, state.frozen, state.memo),
+    )
+
+
+def _diff_role(old: RoleState, new: RoleState) -> StateChange:
+    if replace(old, tasks=()) != replace(new, tasks=()) or len(old.tasks) != len(new.tasks):
+        return StateChange.DECISIONS
+    change = StateChange.FACTS
+    for was, now in zip(old.tasks, new.tasks, strict=True):
+        if was is now:
+            continue
+        if _decided_task(was) != _decided_task(now):
+            return StateChange.DECISIONS
+        if (was.uid, was.had_pod) != (now.uid, now.had_pod):
+            if was.uid is not None or not now.had_pod:
+                return StateChange.DECISIONS
+            change = StateChange.CREATIONS
+    return change
+
+
+def _decided_task(task: TaskState) -> tuple[object, ...]:
+    return (
+        (task.index, task.instance, task.dropped, task.charged, task.not_before, task.is_done),
+        (task.attempt.number, task.attempt.outcome),
+    )

@@ -47,7 +47,7 @@ from shoal.engine import (
     Step,
 )
 from shoal.engine.advance import advance
-from shoal.engine.run_closing import give_up
+from shoal.engine.run_lifecycle import give_up
 from shoal.kube.errors import ApiError, is_too_large
 from shoal.kube.kinds import CONFIG_MAP, POD
 from shoal.kube.messages import Message

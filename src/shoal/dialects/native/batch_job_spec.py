@@ -54,7 +54,7 @@ ROLE = "pod"
 FINALIZER = "batch.kubernetes.io/job-tracking"
 MANAGER = "kubernetes.io/job-controller"  # manages a Job that names no manager
 CREATION_SECONDS = 300
-_FIRST_DELAY, _LONGEST_DELAY = 10, 600
+_BACKOFF = ExponentialDelay(base=10, cap=600)  # as the Job controller of Kubernetes
 
 _POD_POLICY = PodPolicy(names=PodNames.RANDOM, memory=Memory.FINALIZER)
 _TEARDOWN = Teardown(at_retry=KeepPods.FINISHED, at_end=KeepPods.FINISHED)
@@ -104,7 +104,7 @@ def _role(spec: Obj) -> Role:
         budget = RetryBudget(
             BudgetUnit.ATTEMPTS, BudgetScope.TASK, int(per_index), spent=SpentOn.ON_FAILURE, when_empty=WhenEmpty.DONE
         )
-    retry = Retry.from_letters("dfcdc", ExponentialDelay(_FIRST_DELAY, _LONGEST_DELAY))
+    retry = Retry.from_letters("dfcdc", _BACKOFF)
     return Role(ROLE, int(spec.get("parallelism", 1)), retry=retry, budget=budget)
 
 

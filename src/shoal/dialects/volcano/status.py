@@ -24,6 +24,7 @@ from shoal.dialects.volcano.completion_codes import COMPLETED, CUT_OFF, FAILED, 
 from shoal.dialects.volcano.settings import VolcanoSettings
 from shoal.dialects.volcano.spec import spec_of
 from shoal.engine import Intent, Job, JobState, Observed, Outcome, PodPhase, Run, Stage, Stamps
+from shoal.engine.messages import describe_trigger
 from shoal.kube import times
 from shoal.kube.objects import Obj, at_path, name_of, uid_of
 
@@ -157,7 +158,7 @@ def _reason_and_message(state: JobState, phase: str) -> tuple[str, str]:
     outcome = state.run.outcome
     if outcome is None:
         return "", ""
-    return phase, f"{outcome.text}: {outcome.trigger}" if outcome.trigger else outcome.text
+    return phase, f"{outcome.text}: {describe_trigger(outcome.trigger)}" if outcome.trigger else outcome.text
 
 
 def _since(before: Obj, now: datetime) -> datetime:
