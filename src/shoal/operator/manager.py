@@ -23,7 +23,6 @@ from shoal.controller_runtime.preflight import check_permissions
 from shoal.controller_runtime.rights import Permission, lease_permissions
 from shoal.controller_runtime.runnables import Runnable, run_all
 from shoal.dialects.dialect import Dialect
-from shoal.kube.objects import Key
 from shoal.logs import Logger
 from shoal.operator import gang_scheduler_detection
 from shoal.operator.job_events import History, log_snapshot
@@ -31,6 +30,7 @@ from shoal.operator.job_kinds import served
 from shoal.operator.rbac import job_rights, placing_rights, secret_rights, validation_rights, webhook_rights
 from shoal.operator.reconciler import JobReconciler
 from shoal.operator.sharding import AcquisitionDelay, served_by
+from shoal.operator.shared_informers import SharedInformers
 
 log = Logger(__name__)
 
@@ -202,7 +202,18 @@ class Shard:
 
     async def _work(self, cluster: Cluster) -> None:
         self._works = True
-        loops = [self._maker(cluster, name, dialect) for name, dialect in self._duties.dialects.items()]
+        config = self._duties
+        # Per shard, not per process: what a shard caches of its jobs lives only as long as this process leads it.
+        informers = SharedInformers(
+            cluster, config.dialects.values(),
+            namespace=config.namespace, serves=served_by(self.number, config.shards), clock=self._clock,
+        )  # fmt: skip
+        loops: list[Callable[[], Runnable]] = [
+            self._maker(cluster, name, dialect, informers) for name, dialect in config.dialects.items()
+        ]
+        # After the reconcilers, so that all of them receive the first event. If it fails, it continues as it is: the
+        # reconcilers refer to it.
+        loops.append(lambda: informers)
         if (side_task := self._side_task) is not None:
             loops.append(lambda: _SideTaskLoop(side_task, cluster))
         try:
@@ -211,20 +222,20 @@ class Shard:
             self._works = False
             self._loops.clear()
 
-    def _maker(self, cluster: Cluster, name: str, dialect: Dialect) -> Callable[[], Runnable]:
+    def _maker(
+        self, cluster: Cluster, name: str, dialect: Dialect, informers: SharedInformers
+    ) -> Callable[[], Runnable]:
         def make() -> Runnable:
             loop = self._loops[name] = JobReconciler(
                 cluster, dialect,
                 settings=self._duties.settings.get(name), clock=self._clock, metrics=self._metrics,
                 history=self._history, namespace=self._duties.namespace, labels=self._duties.labels,
-                serves=self._serves(), coalesce_seconds=COALESCE_SECONDS,
+                serves=served_by(self.number, self._duties.shards), coalesce_seconds=COALESCE_SECONDS,
+                informers=informers,
             )  # fmt: skip
             return loop
 
         return make
-
-    def _serves(self) -> Callable[[Key], bool] | None:
-        return served_by(self.number, self._duties.shards)
 
 
 class _SideTaskLoop:

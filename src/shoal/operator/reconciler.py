@@ -34,7 +34,7 @@ from shoal.dialects.capabilities import (
     RunOwner,
     Snapshot,
 )
-from shoal.dialects.dialect import Dialect, ManifestInvalid, Owner, StateUnreadable
+from shoal.dialects.dialect import Dialect, ManifestInvalid, StateUnreadable
 from shoal.engine import (
     Create,
     Job,
@@ -56,9 +56,10 @@ from shoal.kube.times import rfc3339
 from shoal.logs import Logger
 from shoal.operator.job_cache import CreateBackoff, JobCache, JobCacheEntry, StoredState, job_inputs, phase_label
 from shoal.operator.job_events import EventEmitter, History, log_snapshot, withheld_messages
+from shoal.operator.job_index import OBSERVED_POD, JobIndex
 from shoal.operator.orphan_adoption import adopt_orphans
-from shoal.operator.owned_informers import OBSERVED_POD, OwnedInformer
-from shoal.operator.related_objects import OwnedInformers
+from shoal.operator.related_objects import RelatedObjectIndex
+from shoal.operator.shared_informers import SharedInformers
 from shoal.operator.write_executor import WriteExecutor, WriteResults, find
 from shoal.scheduler.transforms import without_managed_fields
 
@@ -90,8 +91,12 @@ class JobReconciler:
         labels: str = "",
         serves: Callable[[Key], bool] | None = None,
         coalesce_seconds: float = 0.0,
+        informers: SharedInformers | None = None,
     ) -> None:
         """Of all jobs those of `namespace` (None: of every one) that `labels` select and `serves` agrees to.
+
+        `informers`: those of the reconcilers of one process, for the same namespace and jobs, which run on their own;
+        a reconciler that is alone has its own.
 
         `coalesce_seconds`: how long news of a pod may wait for that of others of its job.
         """
@@ -127,31 +132,21 @@ class JobReconciler:
             cluster, self._kind, namespace,
             labels=labels, trim=self._trimmed, on_change=self._job_changed, clock=clock, jitter=self._rng,
         )  # fmt: skip
-        gone = self._child_gone if self._snapshots is not None else None
-        self._pods = OwnedInformer(
-            cluster,
-            POD,
-            self._owner,
-            namespace=namespace,
-            wake=self._work.add_after_delay,
-            freed=self._name_freed,
-            gone=gone,
-            went=self._pod_vanished,
-            clock=clock,
+        self._own_informers: SharedInformers | None = None
+        if informers is None:
+            informers = SharedInformers(cluster, [dialect], namespace=namespace, serves=serves, clock=clock)
+            self._own_informers = informers
+        self._pods = JobIndex(
+            informers.of(POD), dialect,
+            wake=self._work.add_after_delay, freed=self._name_freed, gone=self._child_gone, went=self._pod_vanished,
+        )  # fmt: skip
+        self._run_owners: JobIndex | None = None
+        if self._run_owner is not None:
+            self._run_owners = JobIndex(informers.of(CONFIG_MAP), dialect, wake=self._work.add, freed=self._name_freed)
+        self._related = RelatedObjectIndex(
+            cluster, dialect, informers, namespace=namespace, wake=self._wake_served, clock=clock
         )
-        self._run_owners = OwnedInformer(
-            cluster,
-            CONFIG_MAP,
-            self._owner,
-            namespace=namespace,
-            wake=self._work.add,
-            freed=self._name_freed,
-            clock=clock,
-        )
-        self._owned = OwnedInformers(
-            cluster, dialect, self._owner, namespace=namespace, wake=self._wake_served, clock=clock
-        )
-        self._executor = WriteExecutor(cluster, dialect, self._pods, self._owned, metrics, self._rng)
+        self._executor = WriteExecutor(cluster, dialect, self._pods, self._related, metrics, self._rng)
         self._teller = EventEmitter(EventRecorder(cluster, component, clock=clock), metrics)
 
     @property
@@ -175,15 +170,18 @@ class JobReconciler:
 
     @property
     def _copies(self) -> tuple[Informer, ...]:
-        run_owners = (self._run_owners.reflector,) if self._run_owner is not None else ()
-        return self._pods.reflector, *run_owners, *self._owned.reflectors, self._jobs
+        run_owners = (self._run_owners.informer,) if self._run_owners is not None else ()
+        return self._pods.informer, *run_owners, *self._related.informers, self._jobs
 
     async def run(self) -> None:
         try:
             with self._metrics.observe_depth(self._kind, lambda: self._work.depth):
                 async with asyncio.TaskGroup() as group:
-                    for reflector in self._copies:
-                        group.create_task(reflector.run())
+                    if self._own_informers is not None:
+                        group.create_task(self._own_informers.run())
+                    if (commands := self._related.command_informer) is not None:
+                        group.create_task(commands.run())
+                    group.create_task(self._jobs.run())
                     group.create_task(self._teller.run())
         finally:
             for cached in self._cache:
@@ -199,10 +197,6 @@ class JobReconciler:
         if self._serves(key_of(job)):
             return without_managed_fields(job)
         return {"metadata": {name: job["metadata"][name] for name in ("name", "namespace", "uid", "resourceVersion")}}
-
-    def _owner(self, obj: Obj) -> Owner | None:
-        owner = self._dialect.owner_of(obj)
-        return owner if owner is not None and self._serves(owner.key) else None
 
     def _wake_served(self, key: Key) -> None:
         if self._serves(key):
@@ -269,7 +263,7 @@ class JobReconciler:
 
         The copy of the jobs may be behind, or select only some of them, so the API server decides.
         """
-        commands = self._owned.commands_for(key)
+        commands = self._related.commands_for(key)
         if commands and await find(self._cluster, self._kind, key.name, key.namespace) is None:
             await self._executor.discard(commands)
 
@@ -326,7 +320,7 @@ class JobReconciler:
         former = self._cache.remove_former(key, seen)
         if former is not None:
             self._metrics.count_state_change(self._kind, former.reported_phase, "")
-            self._owned.forget(key)
+            self._related.forget(key)
         if seen is None:
             return None
         entry = self._cache.active.get(key)
@@ -381,7 +375,7 @@ class JobReconciler:
     async def _adopt_orphans(self, entry: JobCacheEntry, adoption: Adoption) -> None:
         """What a new job finds that is nobody's: counted before it makes pods of its own."""
         if (version := await adopt_orphans(self._cluster, adoption, entry.manifest)) is not None:
-            await self._pods.reflector.wait_for_version(version)
+            await self._pods.informer.wait_for_version(version)
 
     def _observe(self, key: Key, entry: JobCacheEntry) -> Observed:
         manifest = entry.manifest
@@ -391,13 +385,13 @@ class JobReconciler:
         deleted = entry.expectations.deleted_uids
         pods = tuple([observed_pod for observed_pod in copies if observed_pod.uid not in deleted])
         run_owner = None
-        if self._run_owner is not None:
+        if self._run_owner is not None and self._run_owners is not None:
             place = Key(key.namespace, self._run_owner.name(manifest))
             if (found := self._run_owners.get(place)) is not None and uid_of(found) not in deleted:
                 run_owner = self._run_owner.observe(found, manifest)
                 if not run_owner.owned:
                     self._run_owners.await_end(place, key)
-        relatives = self._owned.of(key, manifest, deleted)
+        relatives = self._related.of(key, manifest, deleted)
         return Observed(
             pods=pods,
             run_owner=run_owner,
@@ -548,7 +542,8 @@ class JobReconciler:
         return results
 
     def _is_cached(self, uid: str) -> bool:
-        return any(copies.name_of(uid) is not None for copies in (self._pods, self._run_owners, self._owned))
+        indexes = (self._pods, self._run_owners, self._related)
+        return any(index is not None and index.name_of(uid) is not None for index in indexes)
 
     async def _report(self, entry: JobCacheEntry, job: Job, observed: Observed, now: datetime) -> datetime | None:
         """Write the status where it is not the job state itself, and only if it differs from the stored one.

@@ -65,8 +65,9 @@ from shoal.kube.job_annotations import JOB, JOB_UID, PROJECT, TASK
 from shoal.kube.kinds import CONFIG_MAP, POD, Kind
 from shoal.kube.objects import Key, Obj, annotations_of, key_of, name_of, namespace_of, uid_of
 from shoal.operator.expectations import Expectations
-from shoal.operator.owned_informers import OwnedInformer
-from shoal.operator.related_objects import OwnedInformers, OwnedWriter
+from shoal.operator.job_index import JobIndex
+from shoal.operator.owned_object_writer import OwnedObjectWriter
+from shoal.operator.related_objects import RelatedObjectIndex
 
 AT_ONCE = 64
 TRANSIENT_ERRORS = (ApiError, OutcomeUnknown, OSError)
@@ -116,8 +117,8 @@ class WriteExecutor:
         self,
         cluster: Cluster,
         dialect: Dialect,
-        pods: OwnedInformer,
-        owned: OwnedInformers,
+        pods: JobIndex,
+        related: RelatedObjectIndex,
         metrics: Metrics,
         rng: random.Random,
     ) -> None:
@@ -130,8 +131,8 @@ class WriteExecutor:
         self._commands = dialect.capability(Commands)
         self._display_names = dialect.capability(DisplayNames)
         self._pods = pods
-        self._owned = owned
-        self._owned_writer = OwnedWriter(cluster, dialect, owned, self._counted)
+        self._related = related
+        self._owned_writer = OwnedObjectWriter(cluster, dialect, related, self._counted)
         self._metrics = metrics
         self._at_once = asyncio.Semaphore(AT_ONCE)
 
@@ -355,9 +356,9 @@ class WriteExecutor:
             return self._dialect.kind, key_of(manifest).name
         if isinstance(target, GroupRef | OwnedObjectRef) and self._owned_objects is not None:
             kind, name = self._owned_objects.locate_object(manifest, target)
-            return kind, self._owned.name_of(delete.uid) or name
+            return kind, self._related.name_of(delete.uid) or name
         if isinstance(target, CommandRef) and self._commands is not None:
-            return self._commands.kind, self._owned.command_named(target) or ""  # '': it no longer exists
+            return self._commands.kind, self._related.command_named(target) or ""  # '': it no longer exists
         raise UnsupportedWrite(f"{self._dialect.kind} has no form for {target}")
 
     async def discard(self, commands: Iterable[Obj]) -> None:
