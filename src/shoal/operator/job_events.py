@@ -25,7 +25,7 @@ from shoal.kube.kinds import EVENT
 from shoal.kube.messages import Message, annotation
 from shoal.kube.objects import Obj
 from shoal.operator.messages import CATALOG
-from shoal.operator.write_executor import WriteResults
+from shoal.operator.write_results import WriteResults
 
 MAX_QUEUE = 10_000
 # One each per job or task, and redundant: that a run succeeded, and why, is reported when it begins to end.
