@@ -77,7 +77,7 @@ class Woken:
         self.freed: list[str] = []
         self.index = JobIndex(
             informers.of(POD), dialect,
-            wake=lambda key: self.jobs.append(key.name), freed=lambda key: self.freed.append(key.name),
+            wake=lambda key: self.jobs.append(key.name), on_name_freed=lambda key: self.freed.append(key.name),
         )  # fmt: skip
 
     def pods(self, job: str) -> list[str]:

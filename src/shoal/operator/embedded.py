@@ -1,13 +1,17 @@
-"""Running jobs: one loop per dialect between the cluster and the engine.
+"""Running jobs: one reconciler per dialect between the cluster and the engine.
 
     reconciler.py       the steps of one pass
     job_cache.py        what this process keeps of a job between passes
     expectations.py     what was sent to the cluster and is not observed yet
+    job_observer.py     the objects of a job, as the engine sees them
+    job_writer.py       stores the job state, writes the status
     shared_informers.py cached pods and other owned objects, one informer per kind for all dialects
     job_index.py        which of them belong to which job
-    write_executor.py   applies the writes that the engine returns
+    write_executor.py   executes the writes that the engine returns
+    object_creator.py   creates pods and run owners
     orphan_adoption.py  orphans that a new job selects
-    job_events.py       Events and history
+    job_events.py       Events
+    job_history.py      history
     setup.py            definitions and admission, before the first job
 
 `prepare` and `job_reconcilers` are what the embedded cluster needs to run jobs of every dialect.

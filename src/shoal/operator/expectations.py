@@ -93,7 +93,7 @@ class Expectations:
         self._deletions -= self._processed_deletions
 
     def abandon_pass(self) -> None:
-        """The stored job state is another than the engine's: what the responses said no longer matters."""
+        """The stored job state is another than the engine's: the responses no longer matter."""
         self._results, self._creations = (), ()
 
     def drop_stored(self, before: JobState, stored: JobState) -> None:

@@ -28,7 +28,7 @@ class CreateBackoff:
     that was rejected as a whole: they wait together."""
 
     def __init__(self, rng: random.Random) -> None:
-        self._chance = rng
+        self._rng = rng
         self._refused: dict[Target | str, tuple[int, datetime]] = {}  # by task, or by the name of a role
         self.barred: dict[str, Target] = {}  # roles known to be rejected task by task, and the first target
 
@@ -36,11 +36,11 @@ class CreateBackoff:
         first = self.barred.get(create.target.role) if isinstance(create.target, TaskRef) else None
         task = state.task(first) if isinstance(first, TaskRef) else None
         if task is not None and task.outcome is not None and not task.is_done:
-            return False  # what the first refusal means for the job is about to be decided
+            return False  # the engine is about to decide what the first rejection means for the job
         return all(self._refused.get(key, (0, now))[1] <= now for key in _backoff_key(create))
 
     def record(self, results: WriteResults, now: datetime) -> None:
-        """What became of the creates of a pass."""
+        """The results of the creates of a pass."""
         for create in results.made:
             for key in _backoff_key(create):
                 self._refused.pop(key, None)
@@ -55,10 +55,10 @@ class CreateBackoff:
 
     def _grow(self, key: Target | str, now: datetime) -> None:
         count = self._refused.get(key, (0, now))[0] + 1
-        self._refused[key] = (count, now + timedelta(seconds=backoff_seconds(count, self._chance)))
+        self._refused[key] = (count, now + timedelta(seconds=backoff_seconds(count, self._rng)))
 
     def reset(self) -> None:
-        """What stood in the way is gone."""
+        """The object that blocked a name is gone, so every create may be tried at once."""
         self._refused.clear()
 
     def next_end(self, now: datetime) -> datetime | None:

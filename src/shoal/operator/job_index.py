@@ -29,20 +29,20 @@ class JobIndex:
         dialect: Dialect,
         *,
         wake: Callable[[Key], None],
-        freed: Callable[[Key], None] = lambda _: None,
-        gone: Callable[[Obj], None] | None = None,
-        went: Callable[[Key, str], None] = lambda _, __: None,
+        on_name_freed: Callable[[Key], None] = lambda _: None,
+        on_deletion: Callable[[Key, str], None] = lambda _, __: None,
+        on_final_version: Callable[[Obj], None] | None = None,
         on_change: EventHandler | None = None,
     ) -> None:
-        """`wake`: the job whose objects changed; `freed`: the job whose name conflict ended; `gone`: the last version
-        of an object that no longer exists; `went`: its job and uid. `on_change`: every change, no matter who owns the
-        object; where it is absent, changes of other dialects' objects do not arrive here."""
+        """`wake`: a job whose objects changed; `on_name_freed`: a job whose name conflict ended; `on_deletion`: job and
+        uid of an object that was deleted; `on_final_version`: the last version of it; `on_change`: every change, no
+        matter which job owns the object. Without that, changes of other dialects' objects do not arrive here."""
         self._shared = shared
         self._dialect = dialect
         self._wake = wake
-        self._freed = freed
-        self._gone = gone
-        self._went = went
+        self._on_name_freed = on_name_freed
+        self._on_final_version = on_final_version
+        self._on_deletion = on_deletion
         self._on_change = on_change
         self._of: dict[Key, dict[Key, None]] = {}  # by job, in order of appearance
         self._awaited: dict[Key, Key] = {}  # an object in the way -> the job that waits for its end
@@ -96,9 +96,9 @@ class JobIndex:
         is_gone = old is not None and (new is None or uid_of(new) != uid_of(old))
         if old is not None and before is not None:
             if is_gone:
-                self._went(before, uid_of(old))
-                if self._gone is not None and WHOLE in old:
-                    self._gone(_decode(old[WHOLE]))
+                self._on_deletion(before, uid_of(old))
+                if self._on_final_version is not None and WHOLE in old:
+                    self._on_final_version(_decode(old[WHOLE]))
             if before != after:
                 self._remove(before, change.key)
         if after is not None:
@@ -106,7 +106,7 @@ class JobIndex:
         waiting = self._awaited.get(change.key)
         if waiting is not None and is_gone:
             del self._awaited[change.key]
-            self._freed(waiting)
+            self._on_name_freed(waiting)
             if waiting != after:
                 self._remove(waiting, change.key)
         for job in {before, after, waiting}:

@@ -15,7 +15,7 @@ from shoal.dialects.capabilities import RunOwner
 from shoal.dialects.dialect import Dialect
 from shoal.engine import JobState, Observed, ObservedPod, Stage
 from shoal.kube.kinds import CONFIG_MAP
-from shoal.kube.objects import Key, Obj, uid_of
+from shoal.kube.objects import Key, uid_of
 from shoal.operator.job_cache import JobCacheEntry
 from shoal.operator.job_index import OBSERVED_POD, JobIndex
 from shoal.operator.live_lookup import find
@@ -49,7 +49,14 @@ class JobObserver:
 
     async def observe(self, key: Key, entry: JobCacheEntry) -> Observed:
         manifest, deleted = entry.manifest, entry.expectations.deleted_uids
-        pods = (self._observe_pod(pod, entry) for pod in self._pods.of(key))
+        pods: list[ObservedPod] = []
+        for pod in self._pods.of(key):
+            # The result is kept beside the cached pod: for the same version and the same job it is the same.
+            kept: tuple[str, ObservedPod | None] | None = pod.get(OBSERVED_POD)
+            if kept is None or kept[0] != entry.uid:
+                kept = pod[OBSERVED_POD] = (entry.uid, self._dialect.observe_pod(pod, manifest))
+            if kept[1] is not None and kept[1].uid not in deleted:
+                pods.append(kept[1])
         run_owner = None
         if self._run_owner is not None and self._run_owners is not None:
             place = Key(key.namespace, self._run_owner.name(manifest))
@@ -59,7 +66,7 @@ class JobObserver:
                     self._run_owners.await_end(place, key)
         related = self._related.of(key, manifest, deleted)
         observed = Observed(
-            pods=tuple(pod for pod in pods if pod is not None and pod.uid not in deleted),
+            pods=tuple(pods),
             run_owner=run_owner,
             groups=related.groups,
             owned_objects=related.owned_objects,
@@ -77,13 +84,6 @@ class JobObserver:
         found = await find(self._cluster, CONFIG_MAP, self._run_owner.name(manifest), key.namespace)
         live = self._run_owner.observe(found, manifest) if found is not None else None
         return replace(observed, run_owner=live)
-
-    def _observe_pod(self, pod: Obj, entry: JobCacheEntry) -> ObservedPod | None:
-        # The result is kept beside the cached pod: for the same version and the same job it is the same.
-        kept: tuple[str, ObservedPod | None] | None = pod.get(OBSERVED_POD)
-        if kept is None or kept[0] != entry.uid:
-            kept = pod[OBSERVED_POD] = (entry.uid, self._dialect.observe_pod(pod, entry.manifest))
-        return kept[1]
 
 
 def is_pod_missing(state: JobState, observed: Observed) -> bool:

@@ -28,11 +28,11 @@ async def adopt_orphans(cluster: Cluster, adoption: Adoption, manifest: Obj, pod
             adopted += [version_of(pod)] if is_controlled_by(pod, manifest) else []  # already adopted
             continue
         try:
-            now = await cluster.patch(POD, key.name, key.namespace, patch=patch, patch_type=PatchType.STRATEGIC)
+            patched = await cluster.patch(POD, key.name, key.namespace, patch=patch, patch_type=PatchType.STRATEGIC)
         except ApiError as refused:
             if refused.code not in (404, 409, 422):  # gone, another by now, or leaving
                 raise
         else:
-            adopted.append(version_of(now))
+            adopted.append(version_of(patched))
     if adopted:
         await pods.wait_for_version(max(adopted))

@@ -70,7 +70,7 @@ class JobReconciler:
         coalesce_seconds: float = 0.0,
         informers: SharedInformers | None = None,
     ) -> None:
-        """Of all jobs those of `namespace` (None: of every one) that `labels` select and `serves` agrees to.
+        """Of all jobs those of `namespace` (None: of every one) that `labels` select and `serves` accepts.
 
         `informers`: those of the reconcilers of one process, for the same namespace and jobs, which run on their own;
         a reconciler that is alone has its own.
@@ -108,13 +108,13 @@ class JobReconciler:
         )  # fmt: skip
         self._pods = JobIndex(
             informers.of(POD), dialect,
-            wake=self._work.add_after_delay, freed=self._on_name_freed,
-            gone=self._history.record_deletion, went=self._on_pod_deleted,
+            wake=self._work.add_after_delay, on_name_freed=self._on_name_freed,
+            on_deletion=self._on_pod_deletion, on_final_version=self._history.record_deletion,
         )  # fmt: skip
         self._run_owners: JobIndex | None = None
         if dialect.capability(RunOwner) is not None:
             self._run_owners = JobIndex(
-                informers.of(CONFIG_MAP), dialect, wake=self._work.add, freed=self._on_name_freed
+                informers.of(CONFIG_MAP), dialect, wake=self._work.add, on_name_freed=self._on_name_freed
             )
         self._related = RelatedObjectIndex(
             cluster, dialect, informers, namespace=namespace, wake=self._wake_served, clock=clock
@@ -145,10 +145,10 @@ class JobReconciler:
     @property
     def is_synced(self) -> bool:
         """Whether the informers have listed the cluster once."""
-        return all(copies.synced.is_set() for copies in self._copies)
+        return all(informer.synced.is_set() for informer in self._informers)
 
     @property
-    def _copies(self) -> tuple[Informer, ...]:
+    def _informers(self) -> tuple[Informer, ...]:
         run_owners = (self._run_owners.informer,) if self._run_owners is not None else ()
         return self._pods.informer, *run_owners, *self._related.informers, self._jobs
 
@@ -197,7 +197,7 @@ class JobReconciler:
             if not self._work.is_pending(change.key):
                 self._cache.release_finished(change.key, change.new)
 
-    def _on_pod_deleted(self, key: Key, uid: str) -> None:
+    def _on_pod_deletion(self, key: Key, uid: str) -> None:
         entry = self._cache.active.get(key)
         if entry is not None:
             entry.expectations.deletion_observed(uid)
@@ -210,7 +210,7 @@ class JobReconciler:
     # One pass
 
     async def reconcile(self, key: Key) -> None:
-        for informer in self._copies:
+        for informer in self._informers:
             await informer.synced.wait()
         with self._metrics.time_reconcile(self._kind):
             await self._pass(key)

@@ -79,8 +79,8 @@ class RelatedObjectIndex:
     def command_informer(self) -> Informer | None:
         return self._command_informer
 
-    def of(self, key: Key, manifest: Obj, gone: frozenset[str]) -> RelatedObjects:
-        """`gone` are uids of deleted objects that informers may still show."""
+    def of(self, key: Key, manifest: Obj, deleted: frozenset[str]) -> RelatedObjects:
+        """`deleted` are uids of objects that informers may still show."""
         owned = self._owned
         commands: tuple[Command, ...] = ()
         if self._commands is not None and key in self._commands_for:
@@ -90,7 +90,7 @@ class RelatedObjectIndex:
             commands = tuple(self._commands.read(command, manifest) for command in found)
         if owned is None:
             return RelatedObjects(commands=commands) if commands else _NO_OBJECTS
-        there = (obj for index in self._indexes.values() for obj in index.of(key) if uid_of(obj) not in gone)
+        there = (obj for index in self._indexes.values() for obj in index.of(key) if uid_of(obj) not in deleted)
         groups, owned_objects = observe_children(owned, self._gangs, there, manifest)
         required = owned.required_objects(manifest)
         self._wait_for(key, frozenset((each.kind, Key(key.namespace, each.name)) for each in required))

@@ -1,8 +1,8 @@
 """The informers that the job reconcilers of one process share: one per kind, for the jobs of every dialect.
 
 A decoded pod costs several times its JSON. With an informer per dialect each pod would be watched, decoded and cached
-once per dialect, although at most one of them runs its job. Here it is cached once; the transform asks every dialect
-for the job that owns the object, and a change reaches the reconciler of that dialect alone (`job_index.py`).
+once per dialect, although at most one of them runs its job. Here it is cached once. The transform finds the dialect
+and the job that own an object, and a change reaches the reconciler of that dialect alone (`job_index.py`).
 
 Cached objects are trimmed to what the engine reads, and objects that belong to no job to their identity: a foreign
 pod still blocks its name. The whole object is kept as bytes where its final state is history.
@@ -11,7 +11,7 @@ pod still blocks its name. The whole object is kept as bytes where its final sta
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 import msgspec
@@ -53,7 +53,7 @@ class Index(Protocol):
 
 
 class SharedInformer:
-    """One kind of object, for the jobs of the given dialects that `serves` agrees to."""
+    """One kind of object, for the jobs of the given dialects that `serves` accepts."""
 
     def __init__(
         self,
@@ -158,8 +158,13 @@ class SharedInformers:
     ) -> None:
         users: dict[tuple[Kind, str], list[Dialect]] = {}
         for dialect in dialects:
-            for watched in _watched(dialect):
-                users.setdefault(watched, []).append(dialect)
+            watched = [(POD, "")]
+            if dialect.capability(RunOwner) is not None:
+                watched.append((CONFIG_MAP, ""))
+            if (owned := dialect.capability(OwnedObjects)) is not None:
+                watched += [(child.kind, child.labels) for child in owned.children]
+            for kind_and_labels in watched:
+                users.setdefault(kind_and_labels, []).append(dialect)
         # A kind watched with several selectors has an informer for each: to share the widest one would cache objects
         # that the selector of the others keeps out of memory.
         self._informers = {
@@ -185,16 +190,6 @@ def owner_in(obj: Obj | None, dialect: Dialect) -> Owner | None:
             if each is dialect:
                 return owner  # type: ignore[no-any-return]
     return None
-
-
-def _watched(dialect: Dialect) -> Iterator[tuple[Kind, str]]:
-    """The kinds that jobs of a dialect own, with the label selector of each."""
-    yield POD, ""
-    if dialect.capability(RunOwner) is not None:
-        yield CONFIG_MAP, ""
-    if (owned := dialect.capability(OwnedObjects)) is not None:
-        for child in owned.children:
-            yield child.kind, child.labels
 
 
 def _part(whole: dict[str, Any], names: tuple[str, ...]) -> Obj:
