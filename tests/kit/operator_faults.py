@@ -17,8 +17,8 @@ from shoal.operator.embedded import JobReconciler
 
 def meddle(loop: JobReconciler, *, refusal: Callable[[], ApiError | None], hides: Callable[[str], bool]) -> None:
     """Answer every creation of a pod with `refusal`, while there is one, and never show pods whose uid it `hides`."""
-    executor, pods = loop._executor, loop._pods.reflector
-    executor._cluster = _Refusing(executor._cluster, refusal)  # type: ignore[assignment]
+    creator, pods = loop._executor._creator, loop._pods.informer
+    creator._cluster = _Refusing(creator._cluster, refusal)  # type: ignore[assignment]
     pods._cluster = _Silent(pods._cluster, hides)  # type: ignore[assignment]
 
 

@@ -25,7 +25,7 @@ async def rested(
 ) -> None:
     """Until the operator rests on what is `there`; `news` waits for the next call of `changed`."""
     with ExitStack() as ending:
-        for copy in loop._copies:
+        for copy in loop._informers:
             ending.callback(copy.subscribe(lambda _: changed()))
         while True:
             await loop._work.idle()
@@ -36,7 +36,7 @@ async def rested(
 
 def _has_seen(loop: JobReconciler, there: Objects, namespace: str) -> bool:
     """Every kind in exactly the versions there are; each copy may know more than the scenario looks at."""
-    for copy in loop._copies:
+    for copy in loop._informers:
         seen = {key.name: _version(obj) for key, obj in copy.objects.items() if key.namespace == namespace}
         wanted = {name: _version(obj) for name, obj in there[copy.kind.resource].items()}
         if {name: version for name, version in seen.items() if name in wanted or name not in GIVEN} != wanted:

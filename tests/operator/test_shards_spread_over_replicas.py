@@ -12,7 +12,7 @@ import pytest
 from shoal.cluster.simulated import SimulatedCluster
 from shoal.controller_runtime.leader_election import LeaderElector
 from shoal.kube.objects import Key
-from shoal.operator.sharding import PATIENCE_SECONDS, AcquisitionDelay, served_by, shard_of
+from shoal.operator.sharding import DELAY_SECONDS, AcquisitionDelay, served_by, shard_of
 
 SHARDS = 4
 
@@ -29,7 +29,7 @@ class Replica:
         return LeaderElector(
             cluster, f"shoal-{shard}", "default",
             identity=identity, clock=cluster.clock, seconds=lambda: cluster.clock.now().timestamp(),
-            patience=lambda: turn.patience(shard), on_leader=turn.recheck,
+            acquire_delay=lambda: turn.seconds(shard), on_leader=turn.recheck,
         )  # fmt: skip
 
     @property
@@ -83,11 +83,11 @@ def test_every_job_belongs_to_one_shard() -> None:
 async def test_replicas_that_start_together_share_the_shards(names: tuple[str, str]) -> None:
     cluster = SimulatedCluster()
     one, other = (Replica(cluster.new_client(), name) for name in names)
-    await rest(cluster, PATIENCE_SECONDS * SHARDS)
+    await rest(cluster, DELAY_SECONDS * SHARDS)
     assert sorted(one.held + other.held) == [0, 1, 2, 3]
     assert (len(one.held), len(other.held)) == (2, 2)
     await one.end()
-    await rest(cluster, PATIENCE_SECONDS * SHARDS)
+    await rest(cluster, DELAY_SECONDS * SHARDS)
     assert other.held == [0, 1, 2, 3]
     await other.end()
 
@@ -95,13 +95,13 @@ async def test_replicas_that_start_together_share_the_shards(names: tuple[str, s
 async def test_one_that_has_none_goes_before_one_that_has_some() -> None:
     cluster = SimulatedCluster()
     busy = Replica(cluster.new_client(), "busy")
-    await rest(cluster, PATIENCE_SECONDS * SHARDS)
+    await rest(cluster, DELAY_SECONDS * SHARDS)
     idle = Replica(cluster.new_client(), "idle")
     await rest(cluster, 5)
     assert (busy.held, idle.held) == ([0, 1, 2, 3], [])
     leaving = busy.leaderships[2]
     busy._tasks[2].cancel()
-    await rest(cluster, PATIENCE_SECONDS)
+    await rest(cluster, DELAY_SECONDS)
     assert not leaving.is_held
     assert idle.held == [2]
     await busy.end()

@@ -22,7 +22,9 @@ from shoal.engine import Apply, OwnedObjectRef
 from shoal.engine.writes import BuildContext
 from shoal.kube.kinds import PERSISTENT_VOLUME_CLAIM, SERVICE, Kind
 from shoal.kube.objects import Key, Obj, uid_of
-from shoal.operator.related_objects import NameConflict, OwnedInformers, OwnedWriter, RelatedObjects
+from shoal.operator.owned_object_writer import NameConflict, OwnedObjectWriter
+from shoal.operator.related_objects import RelatedObjectIndex, RelatedObjects
+from shoal.operator.shared_informers import SharedInformers
 
 PET = Key("default", "pet")
 CLAIM: Obj = {
@@ -37,10 +39,11 @@ class Watched:
     def __init__(self, cluster: SimulatedCluster, dialect: Dialect) -> None:
         self.cluster = cluster
         self._woken: list[Key] = []
-        self.copies = OwnedInformers(
-            cluster, dialect, dialect.owner_of, namespace=None, wake=self._woken.append, clock=cluster.clock
-        )
-        self.writer = OwnedWriter(cluster, dialect, self.copies, lambda _, __, request: request)
+        self.copies = RelatedObjectIndex(
+            cluster, dialect, SharedInformers(cluster, [dialect], clock=cluster.clock),
+            namespace=None, wake=self._woken.append, clock=cluster.clock,
+        )  # fmt: skip
+        self.writer = OwnedObjectWriter(cluster, dialect, self.copies, lambda _, __, request: request)
         self.job: Obj = {}
 
     async def woken(self) -> list[Key]:
@@ -61,7 +64,7 @@ class Watched:
 @asynccontextmanager
 async def watched(dialect: Dialect = DIALECT, **spec: Any) -> AsyncIterator[Watched]:
     it = Watched(founded(0, dialect), dialect)
-    tasks = [asyncio.create_task(copy.run()) for copy in it.copies.reflectors]
+    tasks = [asyncio.create_task(copy.run()) for copy in it.copies.informers]
     manifest = vcjob("pet", task("worker", 1))
     manifest["spec"] |= spec
     try:

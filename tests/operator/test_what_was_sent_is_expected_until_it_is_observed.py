@@ -24,7 +24,7 @@ from shoal.engine import (
     TaskState,
     WriteResult,
 )
-from shoal.operator.expectations import Expectations, with_unobserved_creates
+from shoal.operator.expectations import Expectations, OwnWrites, with_unobserved_creates
 
 OWNER, FIRST, SECOND = RunOwnerRef(), TaskRef("worker", 0), TaskRef("worker", 1)
 OWNER_CREATED, FIRST_CREATED, SECOND_CREATED = (
@@ -109,7 +109,7 @@ def test_what_the_stored_job_state_includes_is_not_expected(stored: JobState, le
     expectations = expecting(OWNER_CREATED, FIRST_CREATED)
     expectations.end_pass(is_stored=False)
     answer(expectations, SECOND_CREATED)
-    expectations.lower_expectations(job_state(waiting(), waiting(1)), stored)
+    expectations.drop_stored(job_state(waiting(), waiting(1)), stored)
     assert {result.target for result in expectations.begin_pass(stored)} == left
 
 
@@ -118,10 +118,10 @@ def test_what_the_stored_job_state_includes_is_not_expected(stored: JobState, le
 
 def test_a_create_without_a_response_keeps_its_name_until_it_is_answered() -> None:
     expectations = Expectations()
-    expectations.expect_creation(FIRST, "job-x7k2p")
+    expectations.create_unanswered(FIRST, "job-x7k2p")
     assert [expectations.expected_name(target) for target in (FIRST, SECOND)] == ["job-x7k2p", ""]
-    expectations.creation_answered(FIRST)
-    expectations.creation_answered(SECOND)
+    expectations.create_answered(FIRST)
+    expectations.create_answered(SECOND)
     assert expectations.expected_name(FIRST) == ""
 
 
@@ -170,21 +170,21 @@ def test_a_deletion_observed_during_a_pass_is_for_the_next() -> None:
 
 
 def test_only_the_version_of_the_last_write_is_an_echo() -> None:
-    expectations = Expectations()
-    assert not expectations.is_own_version("7")
+    writes = OwnWrites()
+    assert not writes.is_own_version("7")
     for version in ("7", "9"):
-        expectations.expect_version(version)
-    assert [expectations.is_own_version(version) for version in ("7", "8", "9")] == [False, False, True]
+        writes.expect_version(version)
+    assert [writes.is_own_version(version) for version in ("7", "8", "9")] == [False, False, True]
 
 
 def test_an_event_during_a_write_waits_for_its_end() -> None:
-    expectations = Expectations()
-    expectations.write_sent()
-    assert expectations.is_write_pending
-    expectations.postpone_event()
-    assert (expectations.write_ended(), expectations.is_write_pending) == (True, False)
-    expectations.write_sent()
-    assert not expectations.write_ended()
+    writes = OwnWrites()
+    writes.write_sent()
+    assert writes.is_pending
+    writes.postpone_event()
+    assert (writes.write_ended(), writes.is_pending) == (True, False)
+    writes.write_sent()
+    assert not writes.write_ended()
 
 
 # A stored job state that was read again

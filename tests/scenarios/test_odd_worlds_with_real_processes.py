@@ -99,14 +99,14 @@ async def test_scenario_35_evicted_oom_unmatched_as_a_kubelet_would_tell(tmp_pat
 
 async def test_scenario_38_crash_of_the_whole_cluster_between_create_and_record(tmp_path: Path) -> None:
     async with RealWorld(tmp_path) as world:
-        store, never = world._loop._write_state, asyncio.Event()
+        store, never = world._loop._writer._write_state, asyncio.Event()
 
         async def store_until_there_is_a_pod(*told: Any) -> None:
             if world.uids.get("crash-worker-0"):
                 await never.wait()
             await store(*told)
 
-        world._loop._write_state = store_until_there_is_a_pod  # type: ignore[method-assign]
+        world._loop._writer._write_state = store_until_there_is_a_pod  # type: ignore[method-assign]
         await world.submit(fw("crash", role("worker", fate=runs())))
         await world.until(lambda: bool(world.uids["crash-worker-0"]))
         await world.restart_operator()

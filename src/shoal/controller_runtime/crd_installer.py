@@ -52,8 +52,14 @@ async def apply_crd(cluster: Cluster, definition: Obj, *, status: Obj | None = N
     `status`: the fields of the status, where our definition leaves them open.
     """
     name = name_of(definition)
-    found = await _existing(cluster, name)
-    if found is not None and not _is_ours(found):
+    found: Obj | None
+    try:
+        found = await cluster.get(CUSTOM_RESOURCE_DEFINITION, name)
+    except ApiError as refused:
+        if refused.code != 404:
+            raise
+        found = None
+    if found is not None and labels_of(found).get(PART_OF) != "shoal":
         return check_foreign_crd(found, definition, status)
     applied = await cluster.patch(
         CUSTOM_RESOURCE_DEFINITION, name,
@@ -69,11 +75,12 @@ async def apply_crd(cluster: Cluster, definition: Obj, *, status: Obj | None = N
 
 async def wait_established(cluster: Cluster, name: str) -> None:
     """Wait until the cluster serves the kind."""
-    events = cluster.watch(CUSTOM_RESOURCE_DEFINITION, fields=f"metadata.name={name}", initial_events=True)
-    async with aclosing(cast(AsyncGenerator[WatchEvent, None], events)) as stream:
-        async for event in stream:
-            if is_true(event.object, "Established"):
-                return
+    while True:  # a watch may end before its time
+        events = cluster.watch(CUSTOM_RESOURCE_DEFINITION, fields=f"metadata.name={name}", initial_events=True)
+        async with aclosing(cast(AsyncGenerator[WatchEvent, None], events)) as stream:
+            async for event in stream:
+                if is_true(event.object, "Established"):
+                    return
 
 
 # --- another owner's -----------------------------------------------------------------------------------------------
@@ -121,16 +128,3 @@ def _dropped_fields(ours: Any, theirs: Any, path: str = "") -> Iterator[str]:
             yield f"{path}.{name}"
     if "items" in ours and "items" in theirs:
         yield from _dropped_fields(ours["items"], theirs["items"], f"{path}[]")
-
-
-async def _existing(cluster: Cluster, name: str) -> Obj | None:
-    try:
-        return await cluster.get(CUSTOM_RESOURCE_DEFINITION, name)
-    except ApiError as refused:
-        if refused.code == 404:
-            return None
-        raise
-
-
-def _is_ours(definition: Obj) -> bool:
-    return labels_of(definition).get(PART_OF) == "shoal"

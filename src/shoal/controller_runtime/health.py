@@ -108,16 +108,12 @@ async def serve_http(
     await runner.setup()
     try:
         site = web.TCPSite(runner, address.host or None, address.port, ssl_context=tls)
-        await _start(site, what, address)
+        try:
+            await site.start()
+        except OSError as problem:
+            raise ListenError(f"cannot listen on {address} for {what}: {os.strerror(problem.errno or 0)}") from None
         port: int = runner.addresses[0][1]
         log.info("serving", what=what, host=address.host, port=port)
         yield port
     finally:
         await runner.cleanup()
-
-
-async def _start(site: web.TCPSite, what: str, address: Address) -> None:
-    try:
-        await site.start()
-    except OSError as problem:
-        raise ListenError(f"cannot listen on {address} for {what}: {os.strerror(problem.errno or 0)}") from None

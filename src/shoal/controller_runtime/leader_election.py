@@ -61,10 +61,10 @@ class LeaderElector:
         lease_times: LeaseTimes | None = None,
         clock: Clock | None = None,
         seconds: Callable[[], float] = boottime,
-        patience: Callable[[], float] = lambda: 0.0,
+        acquire_delay: Callable[[], float] = lambda: 0.0,
         on_leader: Callable[[], None] = lambda: None,
     ) -> None:
-        """`patience`: how many seconds others may go first when the Lease is free. `on_leader`: there is another."""
+        """`acquire_delay`: seconds this process waits before it takes a free Lease. `on_leader`: the leader changed."""
         self.identity = identity
         self.leader = ""  # as last seen
         self.has_seen_lease = False  # whether the Lease has been seen, so that waiting for it means something
@@ -74,7 +74,7 @@ class LeaderElector:
         self._lease_times = lease_times or LeaseTimes()
         self._clock = clock or SystemClock()
         self._seconds = seconds
-        self._patience = patience
+        self._acquire_delay = acquire_delay
         self._on_leader = on_leader
         self._lead_until = 0.0  # we lead before this moment
         self._lease: Obj | None = None
@@ -104,7 +104,11 @@ class LeaderElector:
                 log.warning("no longer leading", lease=self._name, identity=self.identity, leader=self.leader)
         finally:
             informer_task.cancel()
-            await self._release()
+            if self.is_held and self._lease is not None:
+                self._lead_until = 0.0
+                with suppress(ApiError, OutcomeUnknown, OSError, TimeoutError):  # then the Lease expires
+                    async with asyncio.timeout(RELEASE_SECONDS):
+                        await self._replace(self._lease, "")
 
     def _changed(self, change: Change) -> None:
         if not is_older(change.new, self._lease):  # an answer may be ahead of the watch
@@ -118,7 +122,7 @@ class LeaderElector:
             self._on_leader()
 
     def recheck(self) -> None:
-        """How patient we are may have changed."""
+        """The delay before acquiring a free Lease may have changed."""
         self._changed_event.set()
 
     # Waiting
@@ -141,7 +145,7 @@ class LeaderElector:
             if _holder(self._lease) == self.identity:
                 return 0.0
             duration = float(self._lease["spec"].get("leaseDurationSeconds") or self._lease_times.duration)
-        return self._changed_at + duration + self._patience() - self._seconds()
+        return self._changed_at + duration + self._acquire_delay() - self._seconds()
 
     # Leading
 
@@ -176,7 +180,11 @@ class LeaderElector:
         """Take or renew the Lease; whether we hold it now."""
         sent_at = self._seconds()
         try:
-            lease = await (self._create() if self._lease is None else self._replace(self._lease, self.identity))
+            if self._lease is not None:
+                lease = await self._replace(self._lease, self.identity)
+            else:
+                new = {"metadata": {"name": self._name}, "spec": self._spec(None, self.identity)}
+                lease = await self._cluster.create(LEASE, new, self._namespace)
         except ApiError as refused:
             if refused.code not in (404, 409):
                 log.warning("lease not written", lease=self._name, code=refused.code, message=refused.message)
@@ -187,10 +195,6 @@ class LeaderElector:
         self._observe_lease(lease)
         self._lead_until = sent_at + self._lease_times.deadline
         return self.is_held  # the response may arrive too late, so check again
-
-    async def _create(self) -> Obj:
-        lease = {"metadata": {"name": self._name}, "spec": self._spec(None, self.identity)}
-        return await self._cluster.create(LEASE, lease, self._namespace)
 
     async def _replace(self, lease: Obj, holder: str) -> Obj:
         version = {"resourceVersion": lease["metadata"]["resourceVersion"]}
@@ -206,14 +210,6 @@ class LeaderElector:
             spec["acquireTime"] = now
             spec["leaseTransitions"] = int(before.get("leaseTransitions") or 0) + (1 if before else 0)
         return spec
-
-    async def _release(self) -> None:
-        if not self.is_held or self._lease is None:
-            return
-        self._lead_until = 0.0
-        with suppress(ApiError, OutcomeUnknown, OSError, TimeoutError):  # then it runs out by itself
-            async with asyncio.timeout(RELEASE_SECONDS):
-                await self._replace(self._lease, "")
 
 
 def _holder(lease: Obj | None) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from shoal.cluster.informer import Change
-from shoal.kube.objects import Key, Obj
+from shoal.kube.objects import Key
 from shoal.kube.owners import controller_of
 
 
@@ -21,18 +21,17 @@ class OwnerIndex:
         return self._orphans.get(namespace, {})
 
     def update(self, change: Change) -> None:
+        key = change.key
         for obj, exists in ((change.old, False), (change.new, True)):
-            if obj is not None:
-                self._update(change.key, obj, exists)
-
-    def _update(self, key: Key, obj: Obj, exists: bool) -> None:
-        controller = controller_of(obj)
-        index = self._orphans if controller is None else self._owned
-        index_key = key.namespace if controller is None else str(controller.get("uid"))
-        keys = index.setdefault(index_key, {})
-        if exists:
-            keys[key] = None
-        else:
-            keys.pop(key, None)
-        if not keys:
-            del index[index_key]
+            if obj is None:
+                continue
+            controller = controller_of(obj)
+            index = self._orphans if controller is None else self._owned
+            index_key = key.namespace if controller is None else str(controller.get("uid"))
+            keys = index.setdefault(index_key, {})
+            if exists:
+                keys[key] = None
+            else:
+                keys.pop(key, None)
+            if not keys:
+                del index[index_key]

@@ -29,15 +29,15 @@ async def check_permissions(cluster: Cluster, required: Iterable[tuple[str, Perm
     missing = [pair for pair, allowed in zip(attributes, answers, strict=True) if not allowed]
     if not missing:
         return
-    listed = "\n".join(f"  {permission} {_scope(namespace)}, {permission.why}" for namespace, permission in missing)
+    lines = []
+    for namespace, permission in missing:
+        scope = f"in namespace {namespace}" if namespace else "in the whole cluster"
+        lines.append(f"  {permission} {scope}, {permission.why}")
+    listed = "\n".join(lines)
     raise PreflightError(
         f"this account lacks {len(missing)} of the {len(attributes)} rights the operator needs:\n{listed}\n"
         f"`shoal install` grants exactly these; `shoal install --dry-run -o yaml` shows them"
     )
-
-
-def _scope(namespace: str) -> str:
-    return f"in namespace {namespace}" if namespace else "in the whole cluster"
 
 
 async def _is_allowed(cluster: Cluster, namespace: str, permission: Permission) -> bool:

@@ -28,7 +28,18 @@ async def run_all(runnables: Iterable[Callable[[], Runnable]]) -> None:
     """Run the loops side by side; each is made by a function, so that one that broke starts afresh."""
     async with asyncio.TaskGroup() as group:
         for make in runnables:
-            group.create_task(_keep_running(make))
+            group.create_task(keep_running(make))
+
+
+async def keep_running(make: Callable[[], Runnable]) -> None:
+    while True:
+        loop = make()
+        try:
+            await loop.run()
+        except Exception:
+            # A mistake of ours must not take the cluster down with it; it is loud in the log instead.
+            log.exception("loop broke and starts again", loop=loop.name)
+            await asyncio.sleep(RESTART_SECONDS)
 
 
 async def wait_forever() -> None:
@@ -43,14 +54,3 @@ def subscribe_all(*subscriptions: tuple[Informer, EventHandler]) -> Iterator[Non
         for reflector, subscriber in subscriptions:
             stack.callback(reflector.subscribe(subscriber))
         yield
-
-
-async def _keep_running(make: Callable[[], Runnable]) -> None:
-    while True:
-        loop = make()
-        try:
-            await loop.run()
-        except Exception:
-            # A mistake of ours must not take the cluster down with it; it is loud in the log instead.
-            log.exception("loop broke and starts again", loop=loop.name)
-            await asyncio.sleep(RESTART_SECONDS)

@@ -1,13 +1,13 @@
-"""Work by key: one at a time per key, several keys at once in order of arrival, changes coalesced into one pass.
+"""The work queue: one pass at a time per key, several keys at once in order of arrival, changes coalesced.
 
-While a key waits for its turn, further additions of it cost nothing: the busier the loop, the fewer passes a key
-needs. What is added while it is worked on is one more pass. A pass that fails is retried after a growing, jittered
-pause. Where a pass costs requests to a server far away, what is usually followed by more may wait a moment for it;
-nothing else waits. A mistake in a pass is logged with its trace and retried like any failure: one bad object never
-stops the loop for the others.
+While a key waits, further additions of it cost nothing: the busier the controller, the fewer passes a key needs.
+Additions during its pass cause one more pass. A pass that fails is retried after a growing, jittered backoff. Where a
+pass costs requests to a distant server, a change that is usually followed by more may wait a moment to be coalesced.
+An unexpected exception is logged with its trace and retried like any failure: one bad object never stops the others.
 
-Order of arrival also means that a burst of a thousand new keys precedes all changes of the first of them. So that what
-is begun gets ended, its line is kept short: when it is long, it is first, and new keys get one of every few turns.
+Order of arrival also means that a burst of a thousand new keys precedes all changes of the first of them. So that keys
+in progress are completed, their number in the queue is kept small: when it is large, they come first, and new keys get
+one of every few turns.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ log = Logger(__name__)
 Reconcile = Callable[[Key], Awaitable[None]]
 
 WORKERS = 16
-BACKLOG = 96  # begun keys that may wait in the order they came
+BACKLOG = 96  # keys in progress that may wait in order of arrival
 PRIORITY_TURNS = 4  # of each five, while more than that wait
 INITIAL_BACKOFF_SECONDS = 0.05
 MAX_BACKOFF_SECONDS = 60.0
-MAX_DOUBLINGS = 20  # what is longer is cut anyway, and numbers have an end
+MAX_DOUBLINGS = 20  # more would exceed the maximum anyway
 
 
 def backoff_seconds(failures: int, rng: random.Random) -> float:
@@ -54,17 +54,17 @@ class WorkQueue:
         workers: int = WORKERS,
         in_progress: Callable[[Key], bool] | None = None,
     ) -> None:
-        """`coalesce_seconds`: how long what is added "soon" is held to coalesce with more.
-        `in_progress`: whether ending it precedes new keys; by default they are all alike."""
+        """`coalesce_seconds`: how long a key of `add_after_delay` is held to coalesce with more.
+        `in_progress`: whether completing the key precedes new keys; by default all are alike."""
         self.name = name
         self._max_workers = workers
         self._coalesce_seconds = coalesce_seconds
         self._reconcile = reconcile
         self._clock = clock or SystemClock()
         self._jitter = jitter or random.Random()  # noqa: S311 - spreads retries, guards nothing
-        self._in_progress = in_progress or _never
+        self._in_progress = in_progress or (lambda _: False)
         self._queue: dict[Key, None] = {}  # waiting for their turn, in order
-        self._priority: dict[Key, None] = {}  # those of them that are begun
+        self._priority: dict[Key, None] = {}  # those of them that are in progress
         self._priority_turns = 0  # taken out of order since the last in order
         self._running: set[Key] = set()
         self._workers: set[asyncio.Task[None]] = set()
@@ -77,7 +77,7 @@ class WorkQueue:
 
     @property
     def depth(self) -> int:
-        """Keys that are being worked on, or wait for it, or gather company."""
+        """Keys in a pass, in the queue, or waiting to be coalesced."""
         return len(self._running) + len(self._queue) + len(self._delayed)
 
     def is_pending(self, key: Key) -> bool:
@@ -100,7 +100,7 @@ class WorkQueue:
             self._workers.add(asyncio.get_running_loop().create_task(self._run_worker(), name=self.name))
 
     def add_after_delay(self, key: Key) -> None:
-        """Within the time of gathering, coalesced with what else is added for the key until then."""
+        """Within the coalescing time, together with what else is added for the key until then."""
         if not self._coalesce_seconds:
             self.add(key)
         elif key in self._running:
@@ -126,20 +126,16 @@ class WorkQueue:
     async def _run_worker(self) -> None:
         try:
             while self._queue:
-                await self._process(self._next())
+                is_backlogged = len(self._priority) > BACKLOG and self._priority_turns < PRIORITY_TURNS
+                self._priority_turns = self._priority_turns + 1 if is_backlogged else 0
+                key = next(iter(self._priority if is_backlogged else self._queue))
+                del self._queue[key]
+                self._priority.pop(key, None)
+                await self._process(key)
         finally:
             worker = asyncio.current_task()
             assert worker is not None
             self._workers.discard(worker)
-
-    def _next(self) -> Key:
-        self._priority_turns = (
-            self._priority_turns + 1 if len(self._priority) > BACKLOG and self._priority_turns < PRIORITY_TURNS else 0
-        )
-        key = next(iter(self._priority if self._priority_turns else self._queue))
-        del self._queue[key]
-        self._priority.pop(key, None)
-        return key
 
     async def _process(self, key: Key) -> None:
         self._running.add(key)
@@ -169,12 +165,5 @@ class WorkQueue:
             log.warning(
                 "pass failed", loop=self.name, key=str(key), error=str(failure), again_in_seconds=round(delay, 2)
             )
-        self._retries[key] = self._clock.call_later(delay, lambda: self._retry(key))
-
-    def _retry(self, key: Key) -> None:
-        self._retries.pop(key, None)
-        self.add(key)
-
-
-def _never(_: Key) -> bool:
-    return False
+        # The timer has fired when `add` removes and cancels it, which does nothing.
+        self._retries[key] = self._clock.call_later(delay, lambda: self.add(key))

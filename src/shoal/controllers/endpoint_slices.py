@@ -58,10 +58,14 @@ def _target(port: Mapping[str, Any], pod: Obj) -> int | None:
 def _endpoint(service: Obj, pod: Obj) -> Obj:
     spec, leaving = pod["spec"], is_terminating(pod)
     ready = is_true(pod, "Ready")
-    anyway = bool(service["spec"].get("publishNotReadyAddresses"))
+    publishes_all = bool(service["spec"].get("publishNotReadyAddresses"))
     endpoint: Obj = {
         "addresses": [pod["status"]["podIP"]],
-        "conditions": {"ready": anyway or (ready and not leaving), "serving": ready or anyway, "terminating": leaving},
+        "conditions": {
+            "ready": publishes_all or (ready and not leaving),
+            "serving": ready or publishes_all,
+            "terminating": leaving,
+        },
         "targetRef": {"kind": "Pod", "namespace": namespace_of(pod), "name": name_of(pod), "uid": uid_of(pod)},
         "nodeName": spec["nodeName"],
     }
@@ -70,44 +74,37 @@ def _endpoint(service: Obj, pod: Obj) -> Obj:
     return endpoint
 
 
-def _members(service: Obj, pods: Iterable[Obj]) -> list[Obj]:
-    """Pods with an address that are not over, in a stable order."""
-    chosen = [
-        pod
-        for pod in pods
-        if selects(service, pod)
-        and (pod.get("status") or {}).get("podIP")
-        and pod["status"].get("phase") not in ("Succeeded", "Failed")
-    ]
-    return sorted(chosen, key=key_of)
-
-
 def slices_for(service: Obj, pods: Iterable[Obj]) -> list[Obj]:
     """The slices a Service should have: pods that serve the same ports share one, up to its largest size."""
+    members = []
+    for pod in pods:
+        status = pod.get("status") or {}
+        is_over = status.get("phase") in ("Succeeded", "Failed")
+        if selects(service, pod) and status.get("podIP") and not is_over:
+            members.append(pod)
     groups: dict[Ports, list[Obj]] = defaultdict(list)
-    for pod in _members(service, pods):
+    for pod in sorted(members, key=key_of):
         groups[ports_of(service, pod)].append(_endpoint(service, pod))
     slices: list[Obj] = []
     for ports, endpoints in sorted(groups.items()) or [((), [])]:
         for start in range(0, max(len(endpoints), 1), LARGEST_SLICE):
-            slices.append(_slice(service, len(slices), ports, endpoints[start : start + LARGEST_SLICE]))
+            metadata = {
+                "name": f"{name_of(service)}-{len(slices)}",
+                "namespace": namespace_of(service),
+                "labels": {**labels_of(service), SERVICE_NAME: name_of(service), **MANAGED_BY},
+                "ownerReferences": [owner_reference(service, controller=True, block=True)],
+            }
+            slices.append(
+                {
+                    "apiVersion": ENDPOINT_SLICE.api_version,
+                    "kind": ENDPOINT_SLICE.kind,
+                    "metadata": metadata,
+                    "addressType": "IPv4",
+                    "endpoints": endpoints[start : start + LARGEST_SLICE],
+                    "ports": [{"name": name, "port": port, "protocol": protocol} for name, port, protocol in ports],
+                }
+            )
     return slices
-
-
-def _slice(service: Obj, number: int, ports: Ports, endpoints: list[Obj]) -> Obj:
-    return {
-        "apiVersion": ENDPOINT_SLICE.api_version,
-        "kind": ENDPOINT_SLICE.kind,
-        "metadata": {
-            "name": f"{name_of(service)}-{number}",
-            "namespace": namespace_of(service),
-            "labels": {**labels_of(service), SERVICE_NAME: name_of(service), **MANAGED_BY},
-            "ownerReferences": [owner_reference(service, controller=True, block=True)],
-        },
-        "addressType": "IPv4",
-        "endpoints": endpoints,
-        "ports": [{"name": name, "port": port, "protocol": protocol} for name, port, protocol in ports],
-    }
 
 
 def endpoints_for(service: Obj, slices: Iterable[Obj]) -> Obj:
@@ -147,22 +144,22 @@ class EndpointSliceController:
     def __init__(self, cluster: Cluster, pods: Informer) -> None:
         self._cluster = cluster
         self._pods = pods
-        self._work = WorkQueue(self.name, self._pass)
+        self._work = WorkQueue(self.name, self.reconcile)
         self._services = Informer(cluster, SERVICE, on_change=lambda change: self._work.add(change.key))
         managed = ",".join(f"{k}={v}" for k, v in MANAGED_BY.items())
         self._slices = Informer(cluster, ENDPOINT_SLICE, labels=managed, on_change=self._ours_changed)
         self._endpoints = Informer(cluster, ENDPOINTS, labels=managed, on_change=self._ours_changed)
 
     async def run(self) -> None:
-        with subscribe_all((self._pods, self._pod_changed)):
+        with subscribe_all((self._pods, self.on_pod_change)):
             try:
                 async with asyncio.TaskGroup() as group:
-                    for reflector in (self._slices, self._endpoints, self._services):
-                        group.create_task(reflector.run())
+                    for informer in (self._slices, self._endpoints, self._services):
+                        group.create_task(informer.run())
             finally:
                 await self._work.close()
 
-    def _pod_changed(self, change: Change) -> None:
+    def on_pod_change(self, change: Change) -> None:
         seen = [pod for pod in (change.old, change.new) if pod is not None]
         if len(seen) == 2 and _as_endpoint(seen[0]) == _as_endpoint(seen[1]):
             return
@@ -174,53 +171,46 @@ class EndpointSliceController:
         obj = change.new or change.old or {}
         self._work.add(Key(change.key.namespace, labels_of(obj).get(SERVICE_NAME) or change.key.name))
 
-    async def _pass(self, key: Key) -> None:
-        for reflector in (self._slices, self._endpoints, self._pods):
-            await reflector.synced.wait()
+    async def reconcile(self, key: Key) -> None:
+        for informer in (self._slices, self._endpoints, self._pods):
+            await informer.synced.wait()
         service = self._services.objects.get(key)
         if service is None or not service["spec"].get("selector") or is_terminating(service):
             return  # without a selector the addresses are the user's own; what we made is deleted with its owner
         pods = (pod for pod in self._pods.objects.values() if namespace_of(pod) == key.namespace)
         wanted = slices_for(service, pods)
-        mine = {k: s for k, s in self._slices.objects.items() if _belongs(s, key)}
+        mine = {
+            name: piece
+            for name, piece in self._slices.objects.items()
+            if name.namespace == key.namespace and labels_of(piece).get(SERVICE_NAME) == key.name
+        }
         for piece in wanted:
             await self._put(ENDPOINT_SLICE, mine.pop(key_of(piece), None), piece)
         await self._put(ENDPOINTS, self._endpoints.objects.get(key), endpoints_for(service, wanted))
         for surplus in mine:
-            await self._remove(surplus)
+            try:
+                await self._cluster.delete(ENDPOINT_SLICE, surplus.name, surplus.namespace)
+            except ApiError as refused:
+                if refused.code != 404:
+                    raise
 
-    async def _put(self, kind: Kind, there: Obj | None, wanted: Obj) -> None:
+    async def _put(self, kind: Kind, found: Obj | None, wanted: Obj) -> None:
         key = key_of(wanted)
-        if there is None:
-            await self._create(kind, wanted)
+        if found is None:
+            try:
+                await self._cluster.create(kind, wanted, key.namespace)
+            except ApiError as refused:
+                if refused.reason != "AlreadyExists" or kind != ENDPOINTS:
+                    raise  # a slice of that name may belong to any client
+                # Endpoints of a Service with a selector are ours, whatever made them.
+                ours = {part: wanted["metadata"][part] for part in ("labels", "ownerReferences")}
+                patch = {"metadata": ours, "subsets": wanted["subsets"]}
+                await self._cluster.patch(kind, key.name, key.namespace, patch=patch)
             return
-        changed: Obj = {part: wanted[part] for part in PARTS if part in wanted and there.get(part) != wanted[part]}
+        changed: Obj = {part: wanted[part] for part in PARTS if part in wanted and found.get(part) != wanted[part]}
         if changed:
-            changed["metadata"] = {"resourceVersion": there["metadata"]["resourceVersion"]}
+            changed["metadata"] = {"resourceVersion": found["metadata"]["resourceVersion"]}
             await self._cluster.patch(kind, key.name, key.namespace, patch=changed)
-
-    async def _create(self, kind: Kind, wanted: Obj) -> None:
-        """Endpoints of a Service with a selector are ours, whatever made them; a slice may belong to any client."""
-        key = key_of(wanted)
-        try:
-            await self._cluster.create(kind, wanted, key.namespace)
-        except ApiError as refused:
-            if refused.reason != "AlreadyExists" or kind != ENDPOINTS:
-                raise
-            ours = {part: wanted["metadata"][part] for part in ("labels", "ownerReferences")}
-            patch = {"metadata": ours, "subsets": wanted["subsets"]}
-            await self._cluster.patch(kind, key.name, key.namespace, patch=patch)
-
-    async def _remove(self, key: Key) -> None:
-        try:
-            await self._cluster.delete(ENDPOINT_SLICE, key.name, key.namespace)
-        except ApiError as refused:
-            if refused.code != 404:
-                raise
-
-
-def _belongs(piece: Obj, key: Key) -> bool:
-    return namespace_of(piece) == key.namespace and labels_of(piece).get(SERVICE_NAME) == key.name
 
 
 def _as_endpoint(pod: Obj) -> tuple[Any, ...]:

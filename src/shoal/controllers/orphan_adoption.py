@@ -2,8 +2,8 @@
 
 The rules are those of `shoal.dialects.native.adoption`; here is decided which objects are checked, and when: a pod
 when its labels or its owner change, the orphans of a namespace when an owner that may select them appears, and the
-pods of an owner when it appears or selects others. So nothing depends on which copy is there first. How the new owner
-reacts to its number of pods is its own loop's work.
+pods of an owner when it appears or selects others. So nothing depends on which informer is synced first. How the new
+owner reacts to its number of pods is the work of its own reconciler.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from shoal.dialects.native.adoption import (
 )
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import JOB, POD, REPLICA_SET
-from shoal.kube.objects import Key, Obj, labels_of
+from shoal.kube.objects import Key, Obj, labels_of, uid_of
 from shoal.kube.owners import controller_of
 from shoal.logs import Logger
 
@@ -35,7 +35,7 @@ log = Logger(__name__)
 
 
 class OrphanAdoptionController:
-    """`pods` are copies that say who controls them."""
+    """`pods` caches pods with their owner references."""
 
     name = "adoption"
 
@@ -47,45 +47,48 @@ class OrphanAdoptionController:
         ]
         self._claimants: dict[str, dict[str, Adopter]] = {}  # by namespace and uid
         self._index = OwnerIndex()
-        self._work = WorkQueue(self.name, self._look, clock=clock)
+        self._work = WorkQueue(self.name, self.reconcile, clock=clock)
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
-            for copy in self._owners:
-                group.create_task(copy.run())
-            subscriptions = [(copy, self._owner_changed) for copy in self._owners]
-            with subscribe_all(*subscriptions, (self._pods, self._pod_changed)):
+            for informer in self._owners:
+                group.create_task(informer.run())
+            subscriptions = [(informer, self.on_owner_change) for informer in self._owners]
+            with subscribe_all(*subscriptions, (self._pods, self.on_pod_change)):
                 try:
                     await wait_forever()
                 finally:
                     await self._work.close()
 
-    # Who is looked at
+    # Events
 
-    def _owner_changed(self, change: Change) -> None:
+    def on_owner_change(self, change: Change) -> None:
         namespace = change.key.namespace
-        there = self._claimants.setdefault(namespace, {})
-        before = there.pop(_uid(change.old), None)
+        claimants = self._claimants.setdefault(namespace, {})
+        before = claimants.pop(uid_of(change.old), None) if change.old is not None else None
         now = adopter_from(change.kind, change.new) if change.new is not None else None
         if now is not None:
-            there[now.uid] = now
-        if not there:
+            claimants[now.uid] = now
+        if not claimants:
             del self._claimants[namespace]
         if now is not None and now != before:
             for key in (*self._index.orphans_in(namespace), *self._index.owned_by(now.uid)):
                 self._work.add(key)
 
-    def _pod_changed(self, change: Change) -> None:
-        key, new = change.key, change.new
+    def on_pod_change(self, change: Change) -> None:
+        key, old, new = change.key, change.old, change.new
         self._index.update(change)
-        if new is not None and key.namespace in self._claimants and _is_another(change.old, new):
+        if new is None or key.namespace not in self._claimants:
+            return
+        # Another owner may select it now.
+        if old is None or labels_of(old) != labels_of(new) or controller_of(old) != controller_of(new):
             self._work.add(key)
 
-    # What becomes of it
+    # One pod
 
-    async def _look(self, key: Key) -> None:
-        for copy in self._owners:
-            await copy.synced.wait()
+    async def reconcile(self, key: Key) -> None:
+        for informer in self._owners:
+            await informer.synced.wait()
         pod = self._pods.objects.get(key)
         if pod is None:
             return
@@ -106,12 +109,3 @@ class OrphanAdoptionController:
                 raise
         else:
             log.info(f"pod {what}", pod=str(key), owner=f"{owner.kind.kind} {owner.key.name}")
-
-
-def _uid(obj: Obj | None) -> str:
-    return str(obj["metadata"]["uid"]) if obj is not None else ""
-
-
-def _is_another(old: Obj | None, new: Obj) -> bool:
-    """Whether another owner may select it."""
-    return old is None or labels_of(old) != labels_of(new) or controller_of(old) != controller_of(new)

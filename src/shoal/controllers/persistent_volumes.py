@@ -73,10 +73,16 @@ def plan_actions(
     for claim in sorted(claims, key=key_of):
         if at_path(claim, "status", "phase") == "Bound" or is_terminating(claim):
             continue
-        storage = classes.get(class_of(claim))
-        volume = _reserved(claim, volumes) or (None if waits_for_first_consumer(storage) else _best(claim, free))
+        storage, wanted = classes.get(class_of(claim)), at_path(claim, "spec", "volumeName")
+        waits = waits_for_first_consumer(storage)
+        # The volume that names this claim or that the claim names, else the smallest free one that would do.
+        volume = next((each for each in volumes if _is_reserved(each, claim, wanted)), None)
+        if volume is None and not waits and not wanted:
+            volume = smallest(each for each in free if satisfies(each, claim))
         if volume is None:
-            if not at_path(claim, "spec", "volumeName") and _is_to_be_made(claim, storage):
+            # A class may have no provisioner, or provision volumes for the node of the first pod.
+            has_provisioner = storage is None or storage.get("provisioner") != NO_PROVISIONER
+            if not wanted and has_provisioner and (not waits or SELECTED_NODE in annotations_of(claim)):
                 actions.append(ProvisionVolume(claim))
             continue
         if volume in free:
@@ -97,27 +103,8 @@ def _is_released(volume: Obj) -> bool:
     return bool(at_path(volume, "status", "phase") == "Released")
 
 
-def _is_to_be_made(claim: Obj, storage: Obj | None) -> bool:
-    """At once, unless its class has no provisioner, or provisions volumes for the node of the first pod."""
-    if storage is not None and storage.get("provisioner") == NO_PROVISIONER:
-        return False
-    return not waits_for_first_consumer(storage) or SELECTED_NODE in annotations_of(claim)
-
-
-def _reserved(claim: Obj, volumes: Iterable[Obj]) -> Obj | None:
-    """The volume that names this claim, or that the claim names."""
-    wanted = at_path(claim, "spec", "volumeName")
-    for volume in volumes:
-        if is_for(volume, claim) or (not at_path(volume, "spec", "claimRef") and name_of(volume) == wanted):
-            return volume
-    return None
-
-
-def _best(claim: Obj, free: Iterable[Obj]) -> Obj | None:
-    """The smallest free volume that would do."""
-    if at_path(claim, "spec", "volumeName"):
-        return None
-    return smallest(volume for volume in free if satisfies(volume, claim))
+def _is_reserved(volume: Obj, claim: Obj, wanted: str | None) -> bool:
+    return is_for(volume, claim) or (not at_path(volume, "spec", "claimRef") and name_of(volume) == wanted)
 
 
 def volume_for(claim: Obj, folder: Path) -> Obj:
@@ -144,7 +131,7 @@ class PersistentVolumeController:
     def __init__(self, cluster: Cluster, folder: Path) -> None:
         self._cluster = cluster
         self._folder = folder
-        self._work = WorkQueue(self.name, self._pass)
+        self._work = WorkQueue(self.name, self.reconcile)
         self._claims = Informer(cluster, PERSISTENT_VOLUME_CLAIM, on_change=self._changed)
         self._volumes = Informer(cluster, PERSISTENT_VOLUME, on_change=self._changed)
         self._classes = Informer(cluster, STORAGE_CLASS, on_change=self._changed)
@@ -152,36 +139,33 @@ class PersistentVolumeController:
     async def run(self) -> None:
         try:
             async with asyncio.TaskGroup() as group:
-                for copy in (self._claims, self._volumes, self._classes):
-                    group.create_task(copy.run())
+                for informer in (self._claims, self._volumes, self._classes):
+                    group.create_task(informer.run())
         finally:
             await self._work.close()
 
     def _changed(self, _: Change) -> None:
         self._work.add(EVERYTHING)
 
-    async def _pass(self, _: Key) -> None:
+    async def reconcile(self, _: Key) -> None:
         """One claim that cannot be served now keeps no other waiting; the pass as a whole is then tried again."""
-        for copy in (self._claims, self._volumes, self._classes):
-            await copy.synced.wait()
+        for informer in (self._claims, self._volumes, self._classes):
+            await informer.synced.wait()
         classes = {key.name: each for key, each in self._classes.objects.items()}
         failures: list[Exception] = []
         for action in plan_actions(self._claims.objects.values(), self._volumes.objects.values(), classes):
             try:
-                await self._take(action)
+                match action:
+                    case ProvisionVolume(claim):
+                        await self._provision(claim)
+                    case BindVolume(claim, volume):
+                        await self._join(claim, volume)
+                    case ReleaseVolume(volume):
+                        await self._release(volume)
             except (ApiError, OutcomeUnknown, OSError) as failure:
                 failures.append(failure)
         if failures:
             raise failures[0]
-
-    async def _take(self, action: Action) -> None:
-        match action:
-            case ProvisionVolume(claim):
-                await self._provision(claim)
-            case BindVolume(claim, volume):
-                await self._join(claim, volume)
-            case ReleaseVolume(volume):
-                await self._release(volume)
 
     async def _provision(self, claim: Obj) -> None:
         key = key_of(claim)

@@ -26,27 +26,27 @@ class PodGCController:
         self._cluster = cluster
         self._nodes = nodes
         self._pods = pods
-        self._work = WorkQueue(self.name, self._pass)
+        self._work = WorkQueue(self.name, self.reconcile)
 
     async def run(self) -> None:
-        with subscribe_all((self._nodes, self._node_changed), (self._pods, self._pod_changed)):
+        with subscribe_all((self._nodes, self.on_node_change), (self._pods, self.on_pod_change)):
             try:
                 await wait_forever()
             finally:
                 await self._work.close()
 
-    def _node_changed(self, change: Change) -> None:
+    def on_node_change(self, change: Change) -> None:
         if change.new is None:
             for key, pod in self._pods.objects.items():
                 if at_path(pod, "spec", "nodeName") == change.key.name:
                     self._work.add(key)
 
-    def _pod_changed(self, change: Change) -> None:
+    def on_pod_change(self, change: Change) -> None:
         node = at_path(change.new or {}, "spec", "nodeName")
         if node and (not self._nodes.synced.is_set() or Key("", node) not in self._nodes.objects):
             self._work.add(change.key)
 
-    async def _pass(self, key: Key) -> None:
+    async def reconcile(self, key: Key) -> None:
         await self._nodes.synced.wait()
         pod = self._pods.objects.get(key)
         if pod is None or Key("", at_path(pod, "spec", "nodeName", default="")) in self._nodes.objects:

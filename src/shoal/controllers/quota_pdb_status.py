@@ -29,26 +29,23 @@ from shoal.kube.quotas import TERMINAL_PHASES, UNPREFIXED, QuotaTally, format_am
 from shoal.kube.selectors import from_label_selector
 from shoal.kube.times import parse
 
-EVICTION_TIMEOUT = timedelta(minutes=2)  # how long a budget takes an evicted pod's word for it
+EVICTION_TIMEOUT = timedelta(minutes=2)  # how long a budget counts an evicted pod as gone
+_PLAIN = ("pods", "count/pods", *UNPREFIXED)
 PREFIXES = ("requests.", "limits.", "hugepages-")  # of what a quota may say about pods, besides plain names
 
 
 def quota_status(quota: Obj, used: Amounts) -> Obj:
     """Resources that pods do not request are not counted, and left out."""
     hard = at_path(quota, "spec", "hard", default={})
-    said = at_path(quota, "status", "used", default={})
-    known = amounts(said)
+    reported = at_path(quota, "status", "used", default={})
+    known = amounts(reported)
     shown = {
         # The server may write the same amount in another form: those are not changed.
-        name: said[name] if known.get(name) == used.get(name, 0) else format_amount(name, used.get(name, 0))
+        name: reported[name] if known.get(name) == used.get(name, 0) else format_amount(name, used.get(name, 0))
         for name in hard
-        if _is_of_pods(name)
+        if name in _PLAIN or (name.startswith(PREFIXES) and name != "requests.storage")
     }
     return {"hard": dict(hard), "used": shown}
-
-
-def _is_of_pods(name: str) -> bool:
-    return name in ("pods", "count/pods", *UNPREFIXED) or (name.startswith(PREFIXES) and name != "requests.storage")
 
 
 def budget_status(budget: Obj, pods: Iterable[Obj], now: datetime) -> Obj:
@@ -63,7 +60,10 @@ def budget_status(budget: Obj, pods: Iterable[Obj], now: datetime) -> Obj:
     going = {name_of(pod) for pod in chosen if not is_terminating(pod)} & evicted.keys()
     healthy = sum(is_true(pod, "Ready") and not is_terminating(pod) and name_of(pod) not in going for pod in chosen)
     expected = len(chosen)
-    desired = _desired(spec, expected)
+    if spec.get("maxUnavailable") is not None:
+        desired = max(expected - _part(spec["maxUnavailable"], expected), 0)
+    else:
+        desired = _part(spec.get("minAvailable", 1), expected)
     status: Obj = {
         "currentHealthy": healthy,
         "desiredHealthy": desired,
@@ -71,8 +71,8 @@ def budget_status(budget: Obj, pods: Iterable[Obj], now: datetime) -> Obj:
         "expectedPods": expected,
         "observedGeneration": budget["metadata"].get("generation") or 0,
     }
-    told = {name: at for name, at in evicted.items() if name in going}
-    return {**status, **({"disruptedPods": told} if told else {})}
+    disrupted = {name: at for name, at in evicted.items() if name in going}
+    return {**status, **({"disruptedPods": disrupted} if disrupted else {})}
 
 
 def lapse_of(status: Obj) -> datetime | None:
@@ -80,44 +80,38 @@ def lapse_of(status: Obj) -> datetime | None:
     return min((parse(at) + EVICTION_TIMEOUT for at in (status.get("disruptedPods") or {}).values()), default=None)
 
 
-def _desired(spec: Obj, expected: int) -> int:
-    if spec.get("maxUnavailable") is not None:
-        return max(expected - _part(spec["maxUnavailable"], expected), 0)
-    return _part(spec.get("minAvailable", 1), expected)
-
-
-def _part(said: int | str, whole: int) -> int:
+def _part(number: int | str, whole: int) -> int:
     """A number, or a percentage, rounded up."""
-    return said if isinstance(said, int) else ceil(int(said.removesuffix("%")) * whole / 100)
+    return number if isinstance(number, int) else ceil(int(number.removesuffix("%")) * whole / 100)
 
 
 class PodCounts(ABC):
     """The pods that exist, by namespace, and what an object reports of those of its own."""
 
     def __init__(self) -> None:
-        self._there: dict[str, dict[Key, Obj]] = {}
+        self._pods_in: dict[str, dict[Key, Obj]] = {}
 
     def put(self, key: Key, pod: Obj | None) -> None:
         """The pod of that name as it is now; None where it is gone."""
-        there = self._there.setdefault(key.namespace, {})
+        pods = self._pods_in.setdefault(key.namespace, {})
         if pod is not None:
-            there[key] = pod
+            pods[key] = pod
         else:
-            there.pop(key, None)
-        if not there:
-            del self._there[key.namespace]
+            pods.pop(key, None)
+        if not pods:
+            del self._pods_in[key.namespace]
 
     @abstractmethod
     def status(self, key: Key, obj: Obj, now: datetime) -> Obj:
         """Of the object of that name, as it is now."""
 
     def forget(self, key: Key) -> None:  # noqa: B027 - most keep nothing
-        """The object is gone."""
+        """The object was deleted."""
 
 
 class BudgetCounts(PodCounts):
     def status(self, key: Key, obj: Obj, now: datetime) -> Obj:
-        return budget_status(obj, self._there.get(key.namespace, {}).values(), now)
+        return budget_status(obj, self._pods_in.get(key.namespace, {}).values(), now)
 
 
 class QuotaCounts(PodCounts):
@@ -135,7 +129,7 @@ class QuotaCounts(PodCounts):
         tally = self._tallies.get(key.namespace, {}).get(key)
         if tally is None or tally.quota.get("spec") != obj.get("spec"):
             tally = self._tallies.setdefault(key.namespace, {})[key] = QuotaTally(obj)
-            for each, pod in self._there.get(key.namespace, {}).items():
+            for each, pod in self._pods_in.get(key.namespace, {}).items():
                 tally.put(each, pod)
         return quota_status(obj, tally.used)
 
@@ -154,25 +148,25 @@ class PodCountController:
         self._counts = counts
         self._clock = clock
         self._lapses: dict[Key, Timer] = {}
-        self._work = WorkQueue(self.name, self._pass, clock=clock)
+        self._work = WorkQueue(self.name, self.reconcile, clock=clock)
         self._counting = Informer(cluster, kind, on_change=lambda change: self._work.add(change.key), clock=clock)
 
     async def run(self) -> None:
         try:
-            with subscribe_all((self._pods, self._pod_changed)):
+            with subscribe_all((self._pods, self.on_pod_change)):
                 await self._counting.run()
         finally:
             for timer in self._lapses.values():
                 timer.cancel()
             await self._work.close()
 
-    def _pod_changed(self, change: Change) -> None:
+    def on_pod_change(self, change: Change) -> None:
         self._counts.put(change.key, change.new)
         for key in self._counting.objects:
             if key.namespace == change.key.namespace:
                 self._work.add(key)
 
-    async def _pass(self, key: Key) -> None:
+    async def reconcile(self, key: Key) -> None:
         await self._pods.synced.wait()
         if (timer := self._lapses.pop(key, None)) is not None:
             timer.cancel()
@@ -184,10 +178,8 @@ class PodCountController:
         before, status = obj.get("status") or {}, self._counts.status(key, obj, now)
         if (lapse := lapse_of(status)) is not None:
             self._lapses[key] = self._clock.call_later((lapse - now).total_seconds(), lambda: self._work.add(key))
-        if before != status:
-            await self._write(key, obj, before, status)
-
-    async def _write(self, key: Key, obj: Obj, before: Obj, status: Obj) -> None:
+        if before == status:
+            return
         seen = {"uid": uid_of(obj), "resourceVersion": obj["metadata"]["resourceVersion"]}
         patch = {"metadata": seen, "status": _changed(before, status)}
         try:

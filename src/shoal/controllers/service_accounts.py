@@ -17,11 +17,12 @@ class ServiceAccountController:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._work = WorkQueue(self.name, self._pass)
+        self._work = WorkQueue(self.name, self.reconcile)
         self._namespaces = Informer(cluster, NAMESPACE, on_change=lambda change: self._work.add(change.key))
         self._accounts = Informer(
-            cluster, SERVICE_ACCOUNT, fields="metadata.name=default", on_change=self._account_changed
-        )
+            cluster, SERVICE_ACCOUNT, fields="metadata.name=default",
+            on_change=self.on_account_change,
+        )  # fmt: skip
 
     async def run(self) -> None:
         try:
@@ -31,11 +32,11 @@ class ServiceAccountController:
         finally:
             await self._work.close()
 
-    def _account_changed(self, change: Change) -> None:
+    def on_account_change(self, change: Change) -> None:
         if change.new is None:
             self._work.add(Key("", change.key.namespace))
 
-    async def _pass(self, key: Key) -> None:
+    async def reconcile(self, key: Key) -> None:
         await self._accounts.synced.wait()
         namespace = self._namespaces.objects.get(key)
         if namespace is None or is_terminating(namespace) or Key(key.name, "default") in self._accounts.objects:

@@ -27,9 +27,6 @@ class Expectations:
     __slots__ = (
         "_creations",
         "_deletions",
-        "_is_event_postponed",
-        "_is_write_pending",
-        "_own_version",
         "_processed_deletions",
         "_requested_names",
         "_results",
@@ -43,9 +40,6 @@ class Expectations:
         self._deletions: frozenset[str] = frozenset()  # uids of pods that informers have dropped since the last pass
         self._processed_deletions: frozenset[str] = frozenset()  # those the current pass has; more may arrive
         self._requested_names: dict[Target, str] = {}  # names of creates without a response
-        self._own_version = ""  # the version that the last write of the job itself made
-        self._is_write_pending = False  # a write of the job itself has no response yet
-        self._is_event_postponed = False  # an event of the job arrived meanwhile
 
     @property
     def is_satisfied(self) -> bool:
@@ -58,12 +52,12 @@ class Expectations:
         """The name that a create without a response requested: the object may exist. '' if there is no such create."""
         return self._requested_names.get(target, "")
 
-    def expect_creation(self, target: Target, name: str) -> None:
-        """The response to a create got lost."""
+    def create_unanswered(self, target: Target, name: str) -> None:
+        """The response to a create got lost: the object may exist under that name."""
         self._requested_names[target] = name
 
-    def creation_answered(self, target: Target) -> None:
-        """It is known what became of the create: the object is the job's, or the name is another owner's."""
+    def create_answered(self, target: Target) -> None:
+        """The result of the create is known: the object is the job's, or the name is another owner's."""
         self._requested_names.pop(target, None)
 
     def set_expectations(self, results: Iterable[WriteResult], *, is_cached: Callable[[str], bool]) -> None:
@@ -81,7 +75,15 @@ class Expectations:
     def begin_pass(self, state: JobState) -> tuple[WriteResult, ...]:
         """What a pass from `state` requires besides the observed objects."""
         self._processed_deletions = self._deletions
-        return self._creations + self._results + self._unseen_pods(state)
+        answered = (*self._creations, *self._results)
+        if not self._deletions:
+            return answered
+        created = [(result.target, result.uid) for result in answered if isinstance(result, Created)]
+        for role in state.roles:
+            requested = (task for task in role.tasks if task.stage is Stage.REQUESTED)
+            created += [(TaskRef(role.name, task.index), task.uid) for task in requested if task.uid]
+        # Pods that were created and deleted before any pass observed them: no informer will show them again.
+        return (*answered, *(Gone(target, uid) for target, uid in created if uid in self._deletions))
 
     def end_pass(self, *, is_stored: bool) -> None:
         """The engine has processed what `begin_pass` returned; `is_stored`: and the stored job state includes it."""
@@ -91,51 +93,49 @@ class Expectations:
         self._deletions -= self._processed_deletions
 
     def abandon_pass(self) -> None:
-        """The stored job state is another than the engine's: what the responses said no longer matters."""
+        """The stored job state is another than the engine's: the responses no longer matter."""
         self._results, self._creations = (), ()
 
-    def lower_expectations(self, before: JobState, stored: JobState) -> None:
+    def drop_stored(self, before: JobState, stored: JobState) -> None:
         """Drop what the stored job state, perhaps one write ahead of `before`, already includes."""
         self._creations = _not_included(self._creations, before, stored)
         self._results = _not_included(self._results, before, stored)
 
-    def _unseen_pods(self, state: JobState) -> tuple[Gone, ...]:
-        """Pods that were created and deleted before any pass saw them."""
-        if not self._deletions:
-            return ()
-        results = (*self._creations, *self._results)
-        created = [(result.target, result.uid) for result in results if isinstance(result, Created)]
-        for role in state.roles:
-            requested = (task for task in role.tasks if task.stage is Stage.REQUESTED)
-            created += [(TaskRef(role.name, task.index), task.uid) for task in requested if task.uid]
-        return tuple(Gone(target, uid) for target, uid in created if uid in self._deletions)
 
-    # Writes of the job itself
+class OwnWrites:
+    """The writes of the job object itself, whose watch events are no news."""
+
+    __slots__ = ("_is_event_postponed", "_is_pending", "_version")
+
+    def __init__(self) -> None:
+        self._version = ""  # the version that the last write made
+        self._is_pending = False  # a write has no response yet
+        self._is_event_postponed = False  # an event of the job arrived meanwhile
 
     @property
-    def is_write_pending(self) -> bool:
-        return self._is_write_pending
+    def is_pending(self) -> bool:
+        return self._is_pending
 
     def write_sent(self) -> None:
-        self._is_write_pending = True
+        self._is_pending = True
 
     def expect_version(self, version: str) -> None:
         """The write made this version of the job, and it shows nothing that is new to this process."""
-        self._own_version = version
+        self._version = version
 
     def is_own_version(self, version: str) -> bool:
         """Whether the watch event of that version is an echo of the last write."""
-        return version == self._own_version
+        return version == self._version
 
     def postpone_event(self) -> None:
         """An event of the job arrived during a write; only the response shows whether it is an echo."""
-        assert self._is_write_pending
+        assert self._is_pending
         self._is_event_postponed = True
 
     def write_ended(self) -> bool:
         """The write was answered, failed or was cancelled. Returns whether an event was postponed meanwhile."""
         postponed = self._is_event_postponed
-        self._is_write_pending = self._is_event_postponed = False
+        self._is_pending = self._is_event_postponed = False
         return postponed
 
 
@@ -144,22 +144,21 @@ def _not_included(results: tuple[Result, ...], before: JobState, stored: JobStat
 
     A compact job state has no attempt numbers; that a pod is settled it always records.
     """
-    return tuple(
-        result
-        for result in results
-        if _is_same_attempt(result.target, before, stored)
-        and not (isinstance(result, Created) and result.uid in stored.settled)
-    )
-
-
-def _is_same_attempt(target: Target, before: JobState, stored: JobState) -> bool:
-    """Whether both states have the same attempt there: what became of one does not concern the next."""
-    if not isinstance(target, TaskRef):
-        return before.run.number == stored.run.number
-    was, now = before.task(target), stored.task(target)
-    if was is None or now is None or before.run.number != stored.run.number:
-        return False
-    return (was.instance, was.attempt.number) == (now.instance, now.attempt.number)
+    if before.run.number != stored.run.number:
+        return ()
+    kept: list[Result] = []
+    for result in results:
+        if isinstance(result, Created) and result.uid in stored.settled:
+            continue
+        if isinstance(result.target, TaskRef):
+            was, now = before.task(result.target), stored.task(result.target)
+            if was is None or now is None:
+                continue
+            # What became of one attempt does not concern the next.
+            if (was.instance, was.attempt.number) != (now.instance, now.attempt.number):
+                continue
+        kept.append(result)
+    return tuple(kept)
 
 
 def with_unobserved_creates(stored: JobState, before: JobState) -> JobState:
@@ -174,27 +173,18 @@ def with_unobserved_creates(stored: JobState, before: JobState) -> JobState:
             task = stored.task(TaskRef(role.name, was.index)) if was.stage is Stage.REQUESTED else was
             if task is None and not was.instance:
                 unlisted.setdefault(role.name, []).append(was)  # this job state lists no living tasks
-            elif was.uid in stored.settled:
+            elif was.uid in stored.settled or task is None or was.stage is not Stage.REQUESTED:
                 continue
-            elif task is not None and task.stage is Stage.WAITING and _is_same_pod(was, task):
-                changed.setdefault(role.name, {})[was.index] = was
-    return _with_unlisted(stored.with_tasks(changed), unlisted)
-
-
-def _is_same_pod(was: TaskState, task: TaskState) -> bool:
-    return (task.had_pod or not was.instance) and was.stage is Stage.REQUESTED and _same_decisions(was, task)
-
-
-def _same_decisions(one: TaskState, other: TaskState) -> bool:
-    """A stored job state may be one write ahead of ours, whose response got lost: then it holds."""
-    return (one.charged, one.dropped, one.not_before) == (other.charged, other.dropped, other.not_before)
-
-
-def _with_unlisted(state: JobState, unlisted: dict[str, list[TaskState]]) -> JobState:
+            elif task.stage is Stage.WAITING and (task.had_pod or not was.instance):
+                # The stored state may be one write ahead of ours, whose response got lost: then its decisions hold.
+                decisions = (was.charged, was.dropped, was.not_before)
+                if decisions == (task.charged, task.dropped, task.not_before):
+                    changed.setdefault(role.name, {})[was.index] = was
+    state = stored.with_tasks(changed)
     if not unlisted:
         return state
-    there = {role.name: role for role in state.roles}
+    roles = {role.name: role for role in state.roles}
     for name, tasks in unlisted.items():
-        role = there.get(name) or RoleState(name)
-        there[name] = replace(role, tasks=tuple(sorted([*role.tasks, *tasks], key=lambda task: task.index)))
-    return replace(state, roles=tuple(there.values()))
+        role = roles.get(name) or RoleState(name)
+        roles[name] = replace(role, tasks=tuple(sorted([*role.tasks, *tasks], key=lambda task: task.index)))
+    return replace(state, roles=tuple(roles.values()))

@@ -52,7 +52,16 @@ class ChosenBackend:
 async def choose(cluster: DiscoveryCluster, choice: str = AUTO, *, scheduler: str = "") -> ChosenBackend:
     """The requested backend, or else the one that is served. Raises Unserved where the requested one is not served."""
     if choice != AUTO:
-        return await _requested(cluster, choice, scheduler)
+        served = await _served(cluster, choice) if choice in _APIS else ""
+        # Shoal's own scheduler serves PodGroups of Volcano's too, so Volcano needs no proof.
+        if not served and choice in _APIS and choice != "volcano":
+            wanted = " or ".join(api for api, _ in _APIS[choice])
+            raise CrdUnusable(
+                f"gangs cannot go to {_TITLES[choice]}: this cluster does not serve {wanted}. "
+                f"Install it, or choose another with --gang-scheduler"
+            )
+        why = f"gangs go to {_TITLES[choice]}, because of --gang-scheduler"
+        return ChosenBackend(_backend(choice, served, scheduler), why)
     found = {name: served for name in _APIS if (served := await _served(cluster, name))}
     if not found:
         none = "this cluster serves the API of no other gang scheduler; `shoal scheduler` has to run"
@@ -62,20 +71,9 @@ async def choose(cluster: DiscoveryCluster, choice: str = AUTO, *, scheduler: st
     name, *others = found
     why = f"gangs go to {_TITLES[name]}: this cluster serves {found[name]}"
     if others:
-        side_task = ", ".join(f"{found[other]} ({other})" for other in others)
-        why += f". It serves {side_task} too, and --gang-scheduler chooses"
+        rest = ", ".join(f"{found[other]} ({other})" for other in others)
+        why += f". It serves {rest} too, and --gang-scheduler chooses"
     return ChosenBackend(_backend(name, found[name], scheduler), why)
-
-
-async def _requested(cluster: DiscoveryCluster, name: str, scheduler: str) -> ChosenBackend:
-    served = await _served(cluster, name) if name in _APIS else ""
-    if not served and name in _APIS and name != "volcano":
-        wanted = " or ".join(api for api, _ in _APIS[name])
-        raise CrdUnusable(
-            f"gangs cannot go to {_TITLES[name]}: this cluster does not serve {wanted}. "
-            f"Install it, or choose another with --gang-scheduler"
-        )
-    return ChosenBackend(_backend(name, served, scheduler), f"gangs go to {_TITLES[name]}, because of --gang-scheduler")
 
 
 async def _served(cluster: DiscoveryCluster, name: str) -> str:

@@ -29,25 +29,27 @@ def drop_snapshot(_: Snapshot) -> None:
 
 def redact(node: Any) -> Any:
     """A copy of the object with every variable's value covered."""
-    if isinstance(node, dict):
-        return {key: _redact_value(key, value) for key, value in node.items() if key != _COPY}
-    return [redact(item) for item in node] if isinstance(node, list) else node
+    if isinstance(node, list):
+        return [redact(item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    return {
+        key: redact_variables(value) if len(key) == len(_ENV) and key.lower() == _ENV else redact(value)
+        for key, value in node.items()
+        if key != _COPY
+    }
 
 
-def _redact_value(key: str, value: Any) -> Any:
-    if len(key) == len(_ENV) and key.lower() == _ENV:
-        return _variables(value)
-    return redact(value) if isinstance(value, dict | list) else value
-
-
-def _variables(written: Any) -> Any:
-    """A template may write field names in any case, and may hold a map where a list belongs."""
-    if isinstance(written, list):
-        return [_variable(entry) for entry in written]
-    return dict.fromkeys(written, REDACTED) if isinstance(written, dict) else written and REDACTED
-
-
-def _variable(entry: Any) -> Any:
-    if not isinstance(entry, dict):
-        return entry and REDACTED
-    return {key: REDACTED if key.lower() == _VALUE else value for key, value in entry.items()}
+def redact_variables(written: Any) -> Any:
+    """The variables of a container. A template may write field names in any case, and may hold a map where a list
+    belongs."""
+    if isinstance(written, dict):
+        return dict.fromkeys(written, REDACTED)
+    if not isinstance(written, list):
+        return written and REDACTED
+    return [
+        {key: REDACTED if key.lower() == _VALUE else value for key, value in entry.items()}
+        if isinstance(entry, dict)
+        else entry and REDACTED
+        for entry in written
+    ]

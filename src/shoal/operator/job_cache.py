@@ -18,8 +18,8 @@ from shoal.engine import Create, GateStatus, Intent, Job, JobState, Notification
 from shoal.engine.policies import Memory
 from shoal.kube.messages import Message
 from shoal.kube.objects import Key, Obj, uid_of
-from shoal.operator.expectations import Expectations, with_unobserved_creates
-from shoal.operator.write_executor import WriteResults
+from shoal.operator.expectations import Expectations, OwnWrites, with_unobserved_creates
+from shoal.operator.write_results import WriteResults
 
 
 class CreateBackoff:
@@ -28,7 +28,7 @@ class CreateBackoff:
     that was rejected as a whole: they wait together."""
 
     def __init__(self, rng: random.Random) -> None:
-        self._chance = rng
+        self._rng = rng
         self._refused: dict[Target | str, tuple[int, datetime]] = {}  # by task, or by the name of a role
         self.barred: dict[str, Target] = {}  # roles known to be rejected task by task, and the first target
 
@@ -36,13 +36,16 @@ class CreateBackoff:
         first = self.barred.get(create.target.role) if isinstance(create.target, TaskRef) else None
         task = state.task(first) if isinstance(first, TaskRef) else None
         if task is not None and task.outcome is not None and not task.is_done:
-            return False  # what the first refusal means for the job is about to be decided
+            return False  # the engine is about to decide what the first rejection means for the job
         return all(self._refused.get(key, (0, now))[1] <= now for key in _backoff_key(create))
 
     def record(self, results: WriteResults, now: datetime) -> None:
-        """What became of the creates of a pass."""
+        """The results of the creates of a pass."""
         for create in results.made:
-            self._clear(create)
+            for key in _backoff_key(create):
+                self._refused.pop(key, None)
+            if isinstance(create.target, TaskRef):
+                self.barred.pop(create.target.role, None)
         for create in results.refused:
             if not isinstance(create.target, TaskRef) or create.target.role not in results.quota_exceeded:
                 self._grow(create.target, now)
@@ -50,18 +53,12 @@ class CreateBackoff:
             self._grow(role, now)
         self.barred = {role: first.target for role, first in results.barred.items()} | self.barred
 
-    def _clear(self, create: Create) -> None:
-        for key in _backoff_key(create):
-            self._refused.pop(key, None)
-        if isinstance(create.target, TaskRef):
-            self.barred.pop(create.target.role, None)
-
     def _grow(self, key: Target | str, now: datetime) -> None:
         count = self._refused.get(key, (0, now))[0] + 1
-        self._refused[key] = (count, now + timedelta(seconds=backoff_seconds(count, self._chance)))
+        self._refused[key] = (count, now + timedelta(seconds=backoff_seconds(count, self._rng)))
 
     def reset(self) -> None:
-        """What stood in the way is gone."""
+        """The object that blocked a name is gone, so every create may be tried at once."""
         self._refused.clear()
 
     def next_end(self, now: datetime) -> datetime | None:
@@ -118,6 +115,7 @@ class JobCacheEntry:
     stored: StoredState  # what of it is stored
     backoff: CreateBackoff
     expectations: Expectations = field(default_factory=Expectations)
+    own_writes: OwnWrites = field(default_factory=OwnWrites)
     events: PendingEvents = field(default_factory=PendingEvents)
     parsed: tuple[object, Job | None] | None = None  # the inputs the manifest was parsed from, and the result
     timer: Timer | None = None  # when the next pass is due without an event
@@ -132,6 +130,13 @@ class JobCacheEntry:
         if version_of(manifest) >= version_of(self.manifest):
             self.manifest = manifest
 
+    def observe_event(self, manifest: Obj) -> bool:
+        """An event of the job arrived. Returns whether it is news, and not the echo of our own write."""
+        if not self.own_writes.is_own_version(manifest["metadata"]["resourceVersion"]):
+            return True
+        self.observe(manifest)  # one object instead of two that are equal
+        return False
+
     def job(self, parse: Callable[[Obj], Job | None]) -> Job | None:
         """What the manifest describes, parsed again only when its inputs have changed."""
         inputs = job_inputs(self.manifest)
@@ -142,7 +147,7 @@ class JobCacheEntry:
     def reload(self, manifest: Obj, stored: JobState) -> None:
         """The stored job state was read after a write without a response: it is the next pass's, and what it does not
         include is expected still."""
-        self.expectations.lower_expectations(self.state, stored)
+        self.expectations.drop_stored(self.state, stored)
         state = with_unobserved_creates(stored, self.state)
         self.manifest, self.state, self.stored = manifest, state, StoredState(state)
 

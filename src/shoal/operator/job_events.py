@@ -1,7 +1,7 @@
-"""Emits a job's Events, and the history of what its job state is about to drop.
+"""Emits the Events of jobs, and writes records of the history log.
 
-Events are best effort: they wait in a queue of their own and are dropped when the cluster does not accept them. History
-is emitted before the job state drops it, at least once: it is written at the moment it is requested.
+Events are best effort: they wait in a queue of their own and are dropped when the cluster does not accept them. A
+history record is written at the moment it is requested.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -25,7 +26,7 @@ from shoal.kube.kinds import EVENT
 from shoal.kube.messages import Message, to_annotation
 from shoal.kube.objects import Obj
 from shoal.operator.messages import CATALOG
-from shoal.operator.write_executor import WriteResults
+from shoal.operator.write_results import WriteResults
 
 MAX_QUEUE = 10_000
 # One each per job or task, and redundant: that a run succeeded, and why, is reported when it begins to end.
@@ -52,33 +53,29 @@ def withheld_messages(results: WriteResults) -> Iterator[Notification]:
 
 
 class EventEmitter:
-    """Emits Events to the cluster in its own time."""
+    """Emits Events beside the passes, which do not wait for them."""
 
     def __init__(self, recorder: EventRecorder, metrics: Metrics) -> None:
         self._recorder = recorder
         self._metrics = metrics
         self._waiting: deque[tuple[Mapping[str, Any], Notification]] = deque(maxlen=MAX_QUEUE)
-        self._news = asyncio.Event()
+        self._added = asyncio.Event()
 
     def emit(self, job: Obj, notifications: tuple[Notification, ...]) -> None:
         about = object_reference(job)
-        self._waiting.extend((about, s) for s in notifications if s.reason not in _SHOWN_BY_STATUS)
+        self._waiting.extend((about, each) for each in notifications if each.reason not in _SHOWN_BY_STATUS)
         if self._waiting:
-            self._news.set()
+            self._added.set()
 
     async def run(self) -> None:
         while True:
-            await self._news.wait()
-            self._news.clear()
+            await self._added.wait()
+            self._added.clear()
             while self._waiting:
-                await self._emit(*self._waiting.popleft())
-
-    async def _emit(self, about: Mapping[str, Any], notification: Notification) -> None:
-        severity, message = WARNING if notification.warning else NORMAL, notification.message
-        self._metrics.count_write(EVENT, "create")
-        try:
-            await self._recorder.record(
-                about, severity, notification.reason, CATALOG.text(message), annotations=to_annotation(message)
-            )
-        except (ApiError, OutcomeUnknown, OSError):
-            return  # the status has it too
+                about, notification = self._waiting.popleft()
+                severity, message = WARNING if notification.warning else NORMAL, notification.message
+                self._metrics.count_write(EVENT, "create")
+                with suppress(ApiError, OutcomeUnknown, OSError):  # the status has it too
+                    await self._recorder.record(
+                        about, severity, notification.reason, CATALOG.text(message), annotations=to_annotation(message)
+                    )

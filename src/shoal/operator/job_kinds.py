@@ -24,29 +24,28 @@ async def served(cluster: DiscoveryCluster, dialect: Dialect) -> Dialect:
     """The dialect as this cluster can serve it; `CrdUnusable` where it cannot."""
     try:
         definition = with_install_labels(definitions_of(dialect)[0])
-        standing = await apply_crd(cluster, definition, status=status_model_of(dialect, definition))
+        crd = await apply_crd(cluster, definition, status=status_model_of(dialect, definition))
     except ApiError as refused:
         if refused.code != 403:
             raise
-        return await _as_discovered(cluster, dialect, refused)
-    log.info("definition", name=standing.name, action=standing.action, remark=standing.remark)
-    for side_task in definitions_of(dialect)[1:]:
-        await _ensure_beside(cluster, dialect, side_task)
-    if standing.has_status:
-        return dialect
-    return without_status(dialect)
+        kind, *_ = [await _discover(cluster, dialect, each, refused) for each in definitions_of(dialect)]
+        return dialect if "status" in kind.subresources else without_status(dialect)
+    log.info("definition", name=crd.name, action=crd.action, remark=crd.remark)
+    for other in definitions_of(dialect)[1:]:
+        await _ensure_installed(cluster, dialect, other)
+    return dialect if crd.has_status else without_status(dialect)
 
 
-async def _ensure_beside(cluster: DiscoveryCluster, dialect: Dialect, definition: Obj) -> None:
+async def _ensure_installed(cluster: DiscoveryCluster, dialect: Dialect, definition: Obj) -> None:
     """Install a kind that ships with the dialect: without it no job of the dialect would be reconciled."""
     try:
-        standing = await apply_crd(cluster, with_install_labels(definition))
+        crd = await apply_crd(cluster, with_install_labels(definition))
     except ApiError as refused:
         if refused.code != 403:
             raise
         await _discover(cluster, dialect, definition, refused)
         return
-    log.info("definition", name=standing.name, action=standing.action, remark=standing.remark)
+    log.info("definition", name=crd.name, action=crd.action, remark=crd.remark)
 
 
 def status_model_of(dialect: Dialect, definition: Obj) -> Obj | None:
@@ -60,11 +59,6 @@ def without_status(dialect: Dialect) -> Dialect:
     plain = DialectWrapper(dialect)
     plain.kind = replace(dialect.kind, subresources=dialect.kind.subresources - {"status"})
     return plain
-
-
-async def _as_discovered(cluster: DiscoveryCluster, dialect: Dialect, refused: ApiError) -> Dialect:
-    kind, *_ = [await _discover(cluster, dialect, each, refused) for each in definitions_of(dialect)]
-    return dialect if "status" in kind.subresources else without_status(dialect)
 
 
 async def _discover(cluster: DiscoveryCluster, dialect: Dialect, definition: Obj, refused: ApiError) -> Kind:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,9 +12,7 @@ from prometheus_client import CollectorRegistry
 from shoal.cluster.kubeconfig import ConnectionConfig
 from shoal.cluster.kubernetes import KubernetesCluster, open_client
 from shoal.cluster.kubernetes.field_decoders import MetadataOnly, WithoutManagedFields
-from shoal.controller_runtime.health import (
-    Address,
-)
+from shoal.controller_runtime.health import Address
 from shoal.controller_runtime.metrics import Metrics
 from shoal.controller_runtime.process import ServerOptions, connection_config, pages, process_identity, run_until_signal
 from shoal.dialects import load
@@ -54,28 +52,23 @@ async def run_operator(options: OperatorOptions) -> None:
 
 async def _work(options: OperatorOptions, connection: ConnectionConfig) -> None:
     metrics = Metrics(CollectorRegistry())
-    async with _opened(options, connection, metrics) as cluster, AsyncExitStack() as stack:
+    # managedFields of pods and jobs and contents of ConfigMaps are not decoded; of responses about pods and ConfigMaps
+    # only the metadata is.
+    jobs = dict.fromkeys((load(name).kind for name in options.dialects), WithoutManagedFields)
+    shapes = {POD: WithoutManagedFields, CONFIG_MAP: MetadataOnly, **jobs}
+    answers = {POD: MetadataOnly, CONFIG_MAP: MetadataOnly, **jobs}
+    client = open_client(connection, shapes=shapes, answers=answers, note=metrics.count_request)
+    async with client as cluster, AsyncExitStack() as stack:
         side_task = await stack.enter_async_context(_webhook(options, cluster, connection.namespace))
         operator = Operator(
             cluster, _operator_config(options), process_identity(options, connection),
             metrics=metrics, history=HISTORIES[options.history], side_task=side_task,
-            silence=cluster.transport.health.outage,
+            outage=cluster.transport.health.outage,
         )  # fmt: skip
         await stack.enter_async_context(pages(options, operator.readiness, metrics))
         await operator.prepare()
         log.info("prepared", cluster=connection.url, namespace=options.namespace or "all", dialects=options.dialects)
         await operator.run()
-
-
-def _opened(
-    options: OperatorOptions, connection: ConnectionConfig, metrics: Metrics
-) -> AbstractAsyncContextManager[KubernetesCluster]:
-    """Open the cluster with field decoders: managedFields of pods and jobs and contents of ConfigMaps are not read.
-    Of responses about pods and ConfigMaps only the metadata is read."""
-    jobs = dict.fromkeys((load(name).kind for name in options.dialects), WithoutManagedFields)
-    shapes = {POD: WithoutManagedFields, CONFIG_MAP: MetadataOnly, **jobs}
-    answers = {POD: MetadataOnly, CONFIG_MAP: MetadataOnly, **jobs}
-    return open_client(connection, shapes=shapes, answers=answers, note=metrics.count_request)
 
 
 def _operator_config(options: OperatorOptions) -> OperatorConfig:

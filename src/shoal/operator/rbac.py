@@ -12,13 +12,7 @@ from collections.abc import Iterable
 from shoal.controller_runtime.rights import INFORMER_VERBS, Permission, permissions_on
 from shoal.dialects.capabilities import ClusterValidation, Commands, DeletionMark, Gangs, OwnedObjects, RunOwner
 from shoal.dialects.dialect import Dialect
-from shoal.kube.kinds import (
-    CONFIG_MAP,
-    EVENT,
-    POD,
-    SECRET,
-    Kind,
-)
+from shoal.kube.kinds import CONFIG_MAP, EVENT, POD, SECRET, Kind
 
 VALIDATING = Kind(
     "admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration", "validatingwebhookconfigurations", False
@@ -30,23 +24,33 @@ MUTATING = Kind(
 
 def job_rights(dialects: Iterable[Dialect]) -> list[Permission]:
     """Rights where jobs live: in all namespaces, or in the one that is served. Each once, even if needed twice."""
-    found = [right for dialect in dialects for right in _dialect_rights(dialect)]
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(right for dialect in dialects for right in dialect_rights(dialect)))
 
 
-def _dialect_rights(dialect: Dialect) -> list[Permission]:
+def dialect_rights(dialect: Dialect) -> list[Permission]:
     kind = dialect.kind
     has_status = "status" in kind.subresources
     rights = [
         *permissions_on(kind, INFORMER_VERBS, "to see jobs"),
-        *permissions_on(kind, ("get",), "to look again after a write whose fate is unknown"),
+        *permissions_on(kind, ("get",), "to read a job again after a write without a response"),
         *permissions_on(kind, ("delete",), "to delete jobs whose time of retention is over"),
-        Permission(kind.group, f"{kind.plural}/status" if has_status else kind.plural, "patch", "to keep the ledger"),
+        Permission(
+            kind.group, f"{kind.plural}/status" if has_status else kind.plural, "patch", "to store the job state"
+        ),
         Permission(kind.group, f"{kind.plural}/finalizers", "update", "to own pods in a way that a job outlives them"),
         *permissions_on(POD, ("create", "delete", "get", *INFORMER_VERBS), "to run the tasks"),
         *permissions_on(EVENT, ("create", "patch"), "to emit Events"),
     ]
-    rights += _owned_object_rights(dialect)
+    if dialect.state_in_annotation:
+        rights += permissions_on(kind, ("patch",), "to store the job state, and names of claims")
+    if dialect.capability(DeletionMark) is not None:
+        rights += permissions_on(POD, ("patch",), "to mark pods that the operator itself deletes")
+    owned, gangs = dialect.capability(OwnedObjects), dialect.capability(Gangs)
+    for child in owned.children if owned is not None else ():
+        is_group = gangs is not None and child.kind == gangs.group
+        rights += group_rights(dialect) if is_group else _on_child(child.kind)
+    if (commands := dialect.capability(Commands)) is not None:
+        rights += permissions_on(commands.kind, ("delete", *INFORMER_VERBS), "to execute commands for jobs, once each")
     if dialect.capability(RunOwner) is not None:
         rights += permissions_on(
             CONFIG_MAP, ("create", "delete", "get", *INFORMER_VERBS), "to hold the pods of an attempt together"
@@ -57,32 +61,16 @@ def _dialect_rights(dialect: Dialect) -> list[Permission]:
     return rights
 
 
-def _owned_object_rights(dialect: Dialect) -> list[Permission]:
-    """Groups, owned objects and commands, where a dialect has them, and a job state in an annotation of the job."""
-    rights: list[Permission] = []
-    owned, gangs = dialect.capability(OwnedObjects), dialect.capability(Gangs)
-    if dialect.state_in_annotation:
-        rights += permissions_on(dialect.kind, ("patch",), "to keep the ledger, and names of claims")
-    if dialect.capability(DeletionMark) is not None:
-        rights += permissions_on(POD, ("patch",), "to mark pods that the operator itself sends away")
-    for child in owned.children if owned is not None else ():
-        is_group = gangs is not None and child.kind == gangs.group
-        rights += group_rights(dialect) if is_group else _on_child(child.kind)
-    if (commands := dialect.capability(Commands)) is not None:
-        rights += permissions_on(commands.kind, ("delete", *INFORMER_VERBS), "to obey orders to jobs, once each")
-    return rights
-
-
 def group_rights(dialect: Dialect) -> list[Permission]:
     """Rights on the objects that represent gangs; included in what the dialect needs."""
     gangs = dialect.capability(Gangs)
-    return _on_groups(gangs) if gangs is not None else []
-
-
-def _on_groups(gangs: Gangs) -> list[Permission]:
-    kind = gangs.group
-    told = Permission(kind.group, f"{kind.plural}/status", "patch", "to say that the pods of a gang are up")
-    return [*_on_child(kind), *([told] if gangs.acknowledges_pods else [])]
+    if gangs is None:
+        return []
+    rights = _on_child(gangs.group)
+    if gangs.acknowledges_pods:
+        status = f"{gangs.group.plural}/status"
+        rights.append(Permission(gangs.group.group, status, "patch", "to say that the pods of a gang are up"))
+    return rights
 
 
 def placing_rights(dialects: Iterable[Dialect]) -> list[Permission]:

@@ -6,16 +6,14 @@ reported by the reconciler when it reads the job.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterable
-from contextlib import aclosing
+from collections.abc import Iterable
 from functools import partial
-from typing import cast
 
 from shoal.cluster.admission import Admission
 from shoal.cluster.apimachinery import Machinery
-from shoal.cluster.client import Cluster, PatchType, WatchEvent
+from shoal.cluster.client import Cluster, PatchType
+from shoal.controller_runtime.crd_installer import wait_established
 from shoal.dialects.dialect import Dialect, warnings_of, write_errors
-from shoal.kube.conditions import is_true
 from shoal.kube.errors import Cause
 from shoal.kube.kinds import CUSTOM_RESOURCE_DEFINITION, Kind
 from shoal.kube.objects import Obj, name_of
@@ -28,23 +26,16 @@ async def install(cluster: Cluster, definitions: Iterable[Obj]) -> None:
             CUSTOM_RESOURCE_DEFINITION, name_of(definition),
             patch=definition, patch_type=PatchType.APPLY, field_manager="shoal", force=True,
         )  # fmt: skip
-        await _established(cluster, name_of(definition))
-
-
-async def _established(cluster: Cluster, name: str) -> None:
-    while True:  # a watch may end before its time
-        events = cluster.watch(CUSTOM_RESOURCE_DEFINITION, fields=f"metadata.name={name}", initial_events=True)
-        async with aclosing(cast(AsyncGenerator[WatchEvent, None], events)) as told:
-            async for event in told:
-                if is_true(event.object, "Established"):
-                    return
+        await wait_established(cluster, name_of(definition))
 
 
 def admit(machinery: Machinery, dialects: Iterable[Dialect]) -> None:
     """Register each dialect's admission, which rejects what it cannot run at the moment it is written."""
     for dialect in dialects:
-        judge = partial(_validate, machinery, dialect)
-        machinery.admissions[dialect.kind.resource] = Admission(dialect.default, judge, partial(warnings_of, dialect))
+        validate = partial(_validate, machinery, dialect)
+        machinery.admissions[dialect.kind.resource] = Admission(
+            dialect.default, validate, partial(warnings_of, dialect)
+        )
 
 
 def _validate(machinery: Machinery, dialect: Dialect, new: Obj, old: Obj | None) -> list[Cause]:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from shoal.controller_runtime.leader_election import LeaderElector
 from shoal.kube.objects import Key
 
-PATIENCE_SECONDS = 2.0
+DELAY_SECONDS = 2.0
 
 
 def shard_of(key: Key, shards: int) -> int:
@@ -20,7 +20,7 @@ def shard_of(key: Key, shards: int) -> int:
 
 
 def served_by(shard: int, shards: int) -> Callable[[Key], bool] | None:
-    """The question whether a job belongs to the shard; None where there is only one."""
+    """A function that reports whether a job belongs to the shard; None where there is only one shard."""
     return None if shards == 1 else lambda key: shard_of(key, shards) == shard
 
 
@@ -32,11 +32,11 @@ class AcquisitionDelay:
         self._order = [(first + step) % shards for step in range(shards)]
         self.leaderships: Sequence[LeaderElector] = ()
 
-    def patience(self, shard: int) -> float:
-        before = self._order[: self._order.index(shard)]
+    def seconds(self, shard: int) -> float:
+        earlier = self._order[: self._order.index(shard)]
         held = [other for other in self._order if other != shard and self.leaderships[other].is_held]
-        liked_better = [other for other in before if not self.leaderships[other].leader]
-        return PATIENCE_SECONDS * len({*held, *liked_better})
+        preferred = [other for other in earlier if not self.leaderships[other].leader]
+        return DELAY_SECONDS * len({*held, *preferred})
 
     def recheck(self) -> None:
         """Another replica acquired a shard, or lost one."""

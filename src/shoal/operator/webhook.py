@@ -37,7 +37,7 @@ Reviewer = Callable[[Obj, StoredObjects], Obj]
 
 @dataclass(frozen=True, slots=True)
 class ReviewedKind:
-    """A kind that is reviewed: what answers a request, and what has to be looked at for that."""
+    """A kind that is reviewed: what answers a request, and the kinds of stored objects it needs for that."""
 
     validate: Reviewer
     validated_against: Callable[[Obj], tuple[Kind, ...]] = lambda _: ()
@@ -54,10 +54,10 @@ _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 def handlers(dialects: Iterable[Dialect], cluster: Cluster | None = None) -> dict[str, Handler]:
     """By path, for POSTs of AdmissionReviews. `cluster` is queried for what new objects are checked against."""
-    spoken, places = list(dialects), ReviewLimits()
+    served, limits = list(dialects), ReviewLimits()
     return {
-        "/validate": _handler(validating_kinds(spoken), cluster, places),
-        "/mutate": _handler(mutating_kinds(spoken), None, places),
+        "/validate": _handler(validating_kinds(served), cluster, limits),
+        "/mutate": _handler(mutating_kinds(served), None, limits),
     }
 
 
@@ -152,7 +152,7 @@ async def answer(review: Obj, subjects: ReviewedKinds, cluster: Cluster | None =
 
 
 async def _stored_objects(kinds: Iterable[Kind], cluster: Cluster) -> dict[Kind, list[Obj]]:
-    """What a new object is checked against. What cannot be listed rejects nothing: the loops report it on reading."""
+    """What new objects are checked against. A kind that cannot be listed rejects nothing; the reconciler reports it."""
     found: dict[Kind, list[Obj]] = {}
     for kind in kinds:
         try:
@@ -163,13 +163,13 @@ async def _stored_objects(kinds: Iterable[Kind], cluster: Cluster) -> dict[Kind,
     return found
 
 
-def _handler(subjects: ReviewedKinds, cluster: Cluster | None, places: ReviewLimits) -> Handler:
+def _handler(subjects: ReviewedKinds, cluster: Cluster | None, limits: ReviewLimits) -> Handler:
     async def handle(request: web.Request) -> web.StreamResponse:
         try:
-            async with places.reading:
+            async with limits.reading:
                 async with asyncio.timeout(PATIENCE_SECONDS):
                     body = await request.read()
-                async with places.checking:
+                async with limits.checking:
                     answered = await answer(await asyncio.to_thread(_decode, body), subjects, cluster)
         except TimeoutError:
             return web.Response(status=408, text=f"the body did not arrive within {PATIENCE_SECONDS} s\n")

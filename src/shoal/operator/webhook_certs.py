@@ -68,17 +68,23 @@ class CertificatePair:
     def renewal(self, names: Iterable[str]) -> datetime:
         """When it has to be replaced: long ago, where it is for other names or cannot be read."""
         found = _read(self.certificate)
-        if found is None or not set(names) <= _names_in(found):
+        if found is None:
+            return datetime.min.replace(tzinfo=UTC)
+        try:
+            valid_for = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        except x509.ExtensionNotFound:
+            return datetime.min.replace(tzinfo=UTC)
+        if not set(names) <= {str(name.value) for name in valid_for}:
             return datetime.min.replace(tzinfo=UTC)
         return found.not_valid_before_utc + (found.not_valid_after_utc - found.not_valid_before_utc) * 2 / 3
 
 
 def issue(names: tuple[str, ...], now: datetime, before: CertificatePair | None) -> CertificatePair:
-    """A new pair; the certificate before it stays trusted, because some replica may still show it."""
+    """A new pair; the certificate before it stays trusted, because some replica may still serve it."""
     key, certificate = generate(names, now, lifetime=LIFETIME)
-    is_shown = before is not None and _read(before.certificate) is not None
+    is_served = before is not None and _read(before.certificate) is not None
     return CertificatePair(
-        key, certificate, certificate + (before.certificate if before is not None and is_shown else b"")
+        key, certificate, certificate + (before.certificate if before is not None and is_served else b"")
     )
 
 
@@ -87,14 +93,6 @@ def _read(certificate: bytes) -> x509.Certificate | None:
         return x509.load_pem_x509_certificate(certificate)
     except ValueError:
         return None
-
-
-def _names_in(certificate: x509.Certificate) -> set[str]:
-    try:
-        alternative_names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    except x509.ExtensionNotFound:
-        return set()
-    return {str(name.value) for name in alternative_names}
 
 
 class Certifier:
@@ -107,8 +105,8 @@ class Certifier:
         self._namespace = namespace
         self._clock = clock or SystemClock()
         self._secret: Obj | None = None
-        self._shows: CertificatePair | None = None
-        self._news = asyncio.Event()
+        self._served: CertificatePair | None = None
+        self._changed = asyncio.Event()
         self._synced = asyncio.Event()
 
     @property
@@ -116,30 +114,30 @@ class Certifier:
         return f"{self._name}-webhook"
 
     def readiness(self) -> ComponentReadiness:
-        is_ready = self._shows is not None
+        is_ready = self._served is not None
         words = "answers" if is_ready else f"waits for a certificate in Secret {self.secret_name}"
         return ComponentReadiness("webhook", is_ready, words)
 
     # Every process
 
     async def follow(self, cluster: Cluster) -> None:
-        copy = self._copy(cluster, SECRET, self.secret_name, self._namespace, self._secret_changed)
+        informer = self._informer(cluster, SECRET, self.secret_name, self._namespace, self._secret_changed)
         async with asyncio.TaskGroup() as group:
-            group.create_task(copy.run())
-            await copy.synced.wait()
+            group.create_task(informer.run())
+            await informer.synced.wait()
             self._synced.set()
 
-    def _copy(self, cluster: Cluster, kind: Any, name: str, namespace: str | None, changed: Any) -> Informer:
+    def _informer(self, cluster: Cluster, kind: Any, name: str, namespace: str | None, changed: Any) -> Informer:
         return Informer(cluster, kind, namespace, fields=f"metadata.name={name}", on_change=changed, clock=self._clock)
 
     def _secret_changed(self, change: Change) -> None:
         self._secret = change.new
         pair = CertificatePair.from_secret(change.new)
-        if pair is not None and pair != self._shows:
-            self._show(pair)
-        self._news.set()
+        if pair is not None and pair != self._served:
+            self._serve(pair)
+        self._changed.set()
 
-    def _show(self, pair: CertificatePair) -> None:
+    def _serve(self, pair: CertificatePair) -> None:
         """From the next handshake on. OpenSSL reads files only, so there is one for a moment."""
         with tempfile.TemporaryDirectory(prefix="shoal-") as folder:
             file = Path(folder) / "pair.pem"
@@ -150,32 +148,38 @@ class Certifier:
             except (ssl.SSLError, OSError) as problem:
                 log.warning("certificate cannot be used", secret=self.secret_name, problem=str(problem))
                 return
-        self._shows = pair
-        log.info("certificate shown", secret=self.secret_name)
+        self._served = pair
+        log.info("certificate served", secret=self.secret_name)
 
-    # The one that leads
+    # The leader
 
     async def run(self, cluster: Cluster) -> None:
-        copies = [
-            self._copy(cluster, kind, self._name, None, lambda _: self._news.set()) for kind in (VALIDATING, MUTATING)
+        informers = [
+            self._informer(cluster, kind, self._name, None, lambda _: self._changed.set())
+            for kind in (VALIDATING, MUTATING)
         ]
         async with asyncio.TaskGroup() as group:
-            for copy in copies:
-                group.create_task(copy.run())
-            for synced in (self._synced, *(copy.synced for copy in copies)):
+            for informer in informers:
+                group.create_task(informer.run())
+            for synced in (self._synced, *(informer.synced for informer in informers)):
                 await synced.wait()
             while True:
-                self._news.clear()
-                await self._wait_for_change(await self._next_look(cluster, copies))
-
-    async def _next_look(self, cluster: Cluster, copies: list[Informer]) -> datetime:
-        """Certify, and say when to look again without news."""
-        try:
-            return await self._certify(cluster, [obj for copy in copies for obj in copy.objects.values()])
-        except (ApiError, OutcomeUnknown, OSError) as problem:
-            if not isinstance(problem, ApiError) or problem.code != 409:  # a copy is late, and news is on its way
-                log.warning("webhook not certified", problem=str(problem))
-            return self._clock.now() + timedelta(seconds=RETRY_SECONDS)
+                self._changed.clear()
+                try:
+                    due = await self._certify(
+                        cluster, [obj for informer in informers for obj in informer.objects.values()]
+                    )
+                except (ApiError, OutcomeUnknown, OSError) as problem:
+                    if (
+                        not isinstance(problem, ApiError) or problem.code != 409
+                    ):  # an informer is late, and will catch up
+                        log.warning("webhook not certified", problem=str(problem))
+                    due = self._clock.now() + timedelta(seconds=RETRY_SECONDS)
+                timer = self._clock.call_later((due - self._clock.now()).total_seconds(), self._changed.set)
+                try:
+                    await self._changed.wait()
+                finally:
+                    timer.cancel()
 
     async def _certify(self, cluster: Cluster, configurations: list[Obj]) -> datetime:
         """A good certificate in the Secret, and trust in it; when it has to be renewed."""
@@ -186,8 +190,12 @@ class Certifier:
             pair = issue(names, now, pair)
         for configuration in configurations:
             await self._trust(cluster, configuration, pair)
-        if pair is not stored:
-            await self._store(cluster, pair)
+        if pair is not stored and self._secret is None:
+            secret = {"metadata": {"name": self.secret_name}, "data": pair.data()}
+            await cluster.create(SECRET, secret, self._namespace, field_manager=MANAGER)
+        elif pair is not stored and self._secret is not None:
+            patch = {"metadata": _same(self._secret), "data": pair.data()}
+            await cluster.patch(SECRET, self.secret_name, self._namespace, patch=patch, field_manager=MANAGER)
         return pair.renewal(names)
 
     async def _trust(self, cluster: Cluster, configuration: Obj, pair: CertificatePair) -> None:
@@ -202,21 +210,6 @@ class Certifier:
             patch={"metadata": _same(configuration), "webhooks": webhooks},
             patch_type=PatchType.STRATEGIC, field_manager=MANAGER,
         )  # fmt: skip
-
-    async def _store(self, cluster: Cluster, pair: CertificatePair) -> None:
-        if self._secret is None:
-            secret = {"metadata": {"name": self.secret_name}, "data": pair.data()}
-            await cluster.create(SECRET, secret, self._namespace, field_manager=MANAGER)
-            return
-        patch = {"metadata": _same(self._secret), "data": pair.data()}
-        await cluster.patch(SECRET, self.secret_name, self._namespace, patch=patch, field_manager=MANAGER)
-
-    async def _wait_for_change(self, moment: datetime) -> None:
-        timer = self._clock.call_later((moment - self._clock.now()).total_seconds(), self._news.set)
-        try:
-            await self._news.wait()
-        finally:
-            timer.cancel()
 
 
 def _same(obj: Obj) -> Obj:

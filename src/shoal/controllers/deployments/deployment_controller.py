@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from datetime import datetime
 
 from shoal.cluster.client import Cluster, DeleteOptions, OutcomeUnknown, PatchType, Preconditions
 from shoal.cluster.clock import Clock, Timer
@@ -43,10 +42,13 @@ class DeploymentController:
         self._sets = Informer(cluster, REPLICA_SET, trim=strip_managed_fields, clock=clock)
         self._index = OwnerIndex()
         self._timers: dict[Key, Timer] = {}
-        self._work = WorkQueue(self.name, self._pass, clock=clock)
+        self._work = WorkQueue(self.name, self.reconcile, clock=clock)
 
     async def run(self) -> None:
-        subscriptions = (self._deployments, self._deployment_changed), (self._sets, self._set_changed)
+        subscriptions = (
+            (self._deployments, lambda change: self._work.add(change.key)),
+            (self._sets, self.on_replica_set_change),
+        )
         try:
             with subscribe_all(*subscriptions):
                 async with asyncio.TaskGroup() as group:
@@ -59,33 +61,34 @@ class DeploymentController:
 
     # Events
 
-    def _deployment_changed(self, change: Change) -> None:
-        self._work.add(change.key)
-
-    def _set_changed(self, change: Change) -> None:
+    def on_replica_set_change(self, change: Change) -> None:
         self._index.update(change)
         for replica_set in (change.old, change.new):
             controller = controller_of(replica_set) if replica_set is not None else None
             if controller is not None and controller.get("kind") == DEPLOYMENT.kind:
                 self._work.add(Key(change.key.namespace, str(controller.get("name"))))
-        if change.new is not None and _is_new_orphan(change.old, change.new):
+        old, new = change.old, change.new
+        if new is None or controller_of(new) is not None:
+            return
+        # An orphan, and a new one: a Deployment may adopt it.
+        if old is None or controller_of(old) is not None or labels_of(old) != labels_of(new):
             for key, deployment in self._deployments.objects.items():
-                if key.namespace == change.key.namespace and adopter_of(change.new, [_claimant(deployment)]):
+                if key.namespace == change.key.namespace and adopter_of(new, [_claimant(deployment)]):
                     self._work.add(key)
 
     # One pass
 
-    async def _pass(self, key: Key) -> None:
-        for copy in (self._deployments, self._sets):
-            await copy.synced.wait()
+    async def reconcile(self, key: Key) -> None:
+        for informer in (self._deployments, self._sets):
+            await informer.synced.wait()
         if (timer := self._timers.pop(key, None)) is not None:
             timer.cancel()
         deployment = self._deployments.objects.get(key)
         if deployment is None:
             return
         try:
-            if not await self._adopted_any(deployment):
-                await self._carry_out(
+            if not await self._adopt_and_release(deployment):
+                await self._execute(
                     deployment, rollout.plan_rollout(deployment, self._owned(deployment), self._clock.now())
                 )
         except ApiError as refused:
@@ -95,7 +98,7 @@ class DeploymentController:
     def _owned(self, deployment: Obj) -> list[Obj]:
         return [self._sets.objects[key] for key in self._index.owned_by(uid_of(deployment))]
 
-    async def _adopted_any(self, deployment: Obj) -> bool:
+    async def _adopt_and_release(self, deployment: Obj) -> bool:
         """Orphans that it selects become its own, and those it does not select any more go free."""
         if is_terminating(deployment):
             return False
@@ -109,7 +112,7 @@ class DeploymentController:
             await self._patch_set(replica_set, patch, PatchType.STRATEGIC)
         return bool(patches)
 
-    async def _carry_out(self, deployment: Obj, plan: rollout.RolloutPlan) -> None:
+    async def _execute(self, deployment: Obj, plan: rollout.RolloutPlan) -> None:
         for write in plan.writes:
             try:
                 if not await self._write(deployment, write):
@@ -122,11 +125,8 @@ class DeploymentController:
                 await self._record(deployment, NORMAL, "ScalingReplicaSet", write.event)
         await self._write_status(deployment, plan.status, plan.annotations)
         if plan.wake_at is not None:
-            self._wake_at(key_of(deployment), plan.wake_at)
-
-    def _wake_at(self, key: Key, moment: datetime) -> None:
-        seconds = max((moment - self._clock.now()).total_seconds(), 0.0)
-        self._timers[key] = self._clock.call_later(seconds, lambda: self._work.add(key))
+            key, seconds = key_of(deployment), max((plan.wake_at - self._clock.now()).total_seconds(), 0.0)
+            self._timers[key] = self._clock.call_later(seconds, lambda: self._work.add(key))
 
     async def _write(self, deployment: Obj, write: rollout.Write) -> bool:
         """Whether the plan continues."""
@@ -147,7 +147,12 @@ class DeploymentController:
             made = await self._cluster.create(REPLICA_SET, replica_set, key.namespace)
         except ApiError as refused:
             if refused.reason == "AlreadyExists":
-                await self._meet(deployment, replica_set)
+                # The name is taken: by the ReplicaSet itself, which the watch is about to show, or by another one.
+                found = await self._cluster.get(REPLICA_SET, key.name, key.namespace)
+                if not (is_controlled_by(found, deployment) and has_template_of(found, replica_set)):
+                    status = deployment.get("status") or {}
+                    collisions = int(at_path(status, "collisionCount", default=0)) + 1
+                    await self._write_status(deployment, {**status, "collisionCount": collisions})
                 return False
             failed = progress.creation_failed(deployment, key.name, refused.message, self._clock.now())
             if failed != deployment.get("status"):
@@ -156,29 +161,19 @@ class DeploymentController:
         await self._reach(made)
         return True
 
-    async def _meet(self, deployment: Obj, replica_set: Obj) -> None:
-        """The name is taken: by the ReplicaSet itself, which the watch is about to show, or by another one."""
-        key = key_of(replica_set)
-        there = await self._cluster.get(REPLICA_SET, key.name, key.namespace)
-        if is_controlled_by(there, deployment) and has_template_of(there, replica_set):
-            return
-        status = deployment.get("status") or {}
-        collisions = int(at_path(status, "collisionCount", default=0)) + 1
-        await self._write_status(deployment, {**status, "collisionCount": collisions})
-
     async def _patch_set(self, replica_set: Obj, patch: Obj, form: PatchType) -> None:
         key = key_of(replica_set)
         await self._reach(await self._cluster.patch(REPLICA_SET, key.name, key.namespace, patch=patch, patch_type=form))
 
     async def _reach(self, written: Obj) -> None:
-        """The next pass decides on a copy that shows this write."""
+        """The next pass sees this write."""
         await self._sets.wait_for_version(int(written["metadata"]["resourceVersion"]))
 
     async def _write_status(
         self, deployment: Obj, status: Obj, annotations: Mapping[str, str | None] | None = None
     ) -> None:
-        before, standing = deployment.get("status") or {}, annotations_of(deployment)
-        changed = {name: text for name, text in (annotations or {}).items() if standing.get(name) != text}
+        before, stored = deployment.get("status") or {}, annotations_of(deployment)
+        changed = {name: text for name, text in (annotations or {}).items() if stored.get(name) != text}
         if status == before and not changed:
             return
         seen = {"uid": uid_of(deployment), "resourceVersion": deployment["metadata"]["resourceVersion"]}
@@ -193,12 +188,6 @@ class DeploymentController:
             await self._recorder.record(deployment, severity, reason, message)
         except (ApiError, OutcomeUnknown, OSError):
             return
-
-
-def _is_new_orphan(old: Obj | None, new: Obj) -> bool:
-    if controller_of(new) is not None:
-        return False
-    return old is None or controller_of(old) is not None or labels_of(old) != labels_of(new)
 
 
 def _claimant(deployment: Obj) -> Adopter:

@@ -59,9 +59,8 @@ def find_current(deployment: Obj, replica_sets: Iterable[Obj]) -> Obj | None:
 
 def new_replica_set(deployment: Obj, old: Iterable[Obj], *, size: int, most: int) -> Obj:
     template: Obj = clone(deployment["spec"]["template"])
-    letters = names.hashed(
-        msgspec.json.encode([_comparable_template(template), _collisions(deployment)], order="sorted")
-    )
+    collisions = int(at_path(deployment, "status", "collisionCount", default=0))
+    letters = names.hashed(msgspec.json.encode([_comparable_template(template), collisions], order="sorted"))
     labels = {**(template.setdefault("metadata", {}).get("labels") or {}), HASH: letters}
     template["metadata"]["labels"] = labels
     selector: Obj = clone(deployment["spec"]["selector"])
@@ -103,25 +102,16 @@ def current_annotations(deployment: Obj, current: Obj, old: Iterable[Obj]) -> di
         return annotations
     annotations[REVISION] = str(revision)
     if before:  # a rollback: the template was current before
-        annotations[REVISION_HISTORY] = _longer(annotations.get(REVISION_HISTORY, ""), before)
+        revisions = [*filter(None, annotations.get(REVISION_HISTORY, "").split(",")), before]
+        while len(",".join(revisions)) > _LONGEST_HISTORY:
+            del revisions[0]  # the oldest
+        annotations[REVISION_HISTORY] = ",".join(revisions)
     return annotations
 
 
 def sizing(deployment: Obj, most: int) -> dict[str, str]:
     """The size of the Deployment when its ReplicaSets were sized last: it distinguishes a resize from a rollout."""
     return {DESIRED: str(deployment["spec"]["replicas"]), MOST: str(most)}
-
-
-def _longer(history: str, revision: str) -> str:
-    """The oldest revisions leave where the annotation would grow too long."""
-    revisions = [*filter(None, history.split(",")), revision]
-    while len(",".join(revisions)) > _LONGEST_HISTORY:
-        del revisions[0]
-    return ",".join(revisions)
-
-
-def _collisions(deployment: Obj) -> int:
-    return int(at_path(deployment, "status", "collisionCount", default=0))
 
 
 def _comparable_template(template: Obj) -> Any:

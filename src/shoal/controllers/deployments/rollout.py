@@ -144,7 +144,13 @@ def plan_rollout(deployment: Obj, owned: Sequence[Obj], now: datetime) -> Rollou
     )
     writes += [change for change in changes if change is not None]
     if is_paused or (is_rollout and progress.is_complete(deployment, deployment.get("status") or {})):
-        writes += _beyond_history(deployment, old)
+        limit = int(at_path(deployment, "spec", "revisionHistoryLimit", default=_NO_LIMIT))
+        kept = sorted((each for each in old if not is_terminating(each)), key=revision_of)
+        for each in kept[: max(len(kept) - limit, 0)]:
+            generation = each["metadata"].get("generation") or 0
+            has_pods = size_of(each) or counted(each, "replicas")
+            if not has_pods and generation <= counted(each, "observedGeneration"):
+                writes.append(DeleteReplicaSet(each))
 
     # 4. Status
     status = _status(deployment, limits, sets, current, sizes, conditions, now)
@@ -187,12 +193,12 @@ def _status(
 
 def roll(limits: RolloutLimits, current: Obj, old: Sequence[Obj], sizes: Sizes) -> Sizes:
     """The current ReplicaSet grows as far as the surge allows; where it cannot, the old ones shrink."""
-    name, there = name_of(current), sum(sizes.values())
-    grown = _current_size(limits, sizes[name], there)
+    name, total = name_of(current), sum(sizes.values())
+    grown = _current_size(limits, sizes[name], total)
     if grown != sizes[name]:
         return {**sizes, name: grown}
     missing = sizes[name] - counted(current, "availableReplicas")
-    spare = max(there - limits.least_available - missing, 0)
+    spare = max(total - limits.least_available - missing, 0)
     old = [each for each in old if sizes[name_of(each)]]
     # Pods that are not available go first: without them nothing becomes worse.
     cleaned = dict(sizes)
@@ -210,13 +216,13 @@ def roll(limits: RolloutLimits, current: Obj, old: Sequence[Obj], sizes: Sizes) 
     return cleaned
 
 
-def _current_size(limits: RolloutLimits, size: int, there: int) -> int:
-    """The size of the current ReplicaSet, of `there` pods in all."""
+def _current_size(limits: RolloutLimits, size: int, total: int) -> int:
+    """The size of the current ReplicaSet, of `total` pods in all."""
     if not limits.is_rolling:
         return limits.size
     if size > limits.size:
         return limits.size
-    room = max(limits.most - there, 0)
+    room = max(limits.most - total, 0)
     return size + min(room, limits.size - size)
 
 
@@ -247,15 +253,12 @@ def resize(deployment: Obj, limits: RolloutLimits, current: Obj | None, old: Seq
     if len(active) <= 1:
         only = active[0] if active else current if current is not None else old[-1]
         return {**sizes, name_of(only): limits.size}
-    if current is not None and _is_saturated(deployment, current):
-        return {**sizes, **{name_of(each): 0 for each in old}}
+    if current is not None:
+        size = deployment["spec"]["replicas"]
+        figures = (size_of(current), counted(current, "availableReplicas"))
+        if figures == (size, size) and annotations_of(current).get(DESIRED) == str(size):
+            return {**sizes, **{name_of(each): 0 for each in old}}  # it has all pods already
     return _proportional(deployment, limits, active, sizes) if limits.is_rolling else sizes
-
-
-def _is_saturated(deployment: Obj, current: Obj) -> bool:
-    size = deployment["spec"]["replicas"]
-    figures = (size_of(current), counted(current, "availableReplicas"))
-    return figures == (size, size) and annotations_of(current).get(DESIRED) == str(size)
 
 
 def _proportional(deployment: Obj, limits: RolloutLimits, active: Sequence[Obj], sizes: Sizes) -> Sizes:
@@ -265,25 +268,22 @@ def _proportional(deployment: Obj, limits: RolloutLimits, active: Sequence[Obj],
     # The largest first; of equal ones the newest grows first, the oldest shrinks first.
     ages = list(active) if added < 0 else list(reversed(active))
     order = sorted(ages, key=lambda each: -sizes[name_of(each)])
+    replicas = int(at_path(deployment, "status", "replicas", default=0))
     resized, left = dict(sizes), added
     for each in order:
-        part = _part(deployment, limits, each, sizes[name_of(each)])
+        # By how much it changes where it keeps its share of the Deployment.
+        size, part = sizes[name_of(each)], 0
+        most = parse_count(annotations_of(each).get(MOST)) or replicas
+        if not limits.size:
+            part = -size
+        elif most:
+            part = floor(size * limits.most / most + 0.5) - size
         part = min(part, left) if added > 0 else max(part, left)
         resized[name_of(each)] += part
         left -= part
     first = name_of(order[0])
     resized[first] = max(resized[first] + left, 0)
     return resized
-
-
-def _part(deployment: Obj, limits: RolloutLimits, replica_set: Obj, size: int) -> int:
-    """By how much it changes where it keeps its share of the Deployment."""
-    if not limits.size:
-        return -size
-    most = parse_count(annotations_of(replica_set).get(MOST)) or int(
-        at_path(deployment, "status", "replicas", default=0)
-    )
-    return floor(size * limits.most / most + 0.5) - size if most else 0
 
 
 # --- writes --------------------------------------------------------------------------------------------------------
@@ -316,15 +316,3 @@ def _scaled(replica_set: Obj, before: int, after: int) -> str:
     if before == after:
         return ""
     return f"Scaled {'up' if after > before else 'down'} replica set {name_of(replica_set)} from {before} to {after}"
-
-
-def _beyond_history(deployment: Obj, old: Sequence[Obj]) -> list[Write]:
-    limit = int(at_path(deployment, "spec", "revisionHistoryLimit", default=_NO_LIMIT))
-    there = sorted((each for each in old if not is_terminating(each)), key=revision_of)
-    return [DeleteReplicaSet(each) for each in there[: max(len(there) - limit, 0)] if _is_at_rest(each)]
-
-
-def _is_at_rest(replica_set: Obj) -> bool:
-    generation = replica_set["metadata"].get("generation") or 0
-    has_pods = size_of(replica_set) or counted(replica_set, "replicas")
-    return not has_pods and generation <= counted(replica_set, "observedGeneration")

@@ -131,10 +131,13 @@ def progress(
     if is_complete(deployment, status):
         text = f"{what} has successfully progressed."
         return with_condition(conditions, PROGRESSING, "True", NEW_AVAILABLE, text, now), None
-    if _has_progressed(deployment.get("status") or {}, status):
+    stored, due = deployment.get("status") or {}, _deadline(deployment, before)
+    grown = ("updatedReplicas", "readyReplicas", "availableReplicas")
+    # Progress: fewer pods of former templates, or more of the current one.
+    if outdated(status) < outdated(stored) or any(status.get(name, 0) > stored.get(name, 0) for name in grown):
         text = f"{what} is progressing."
         conditions = with_condition(conditions, PROGRESSING, "True", "ReplicaSetUpdated", text, now, renew=True)
-    elif _is_late(deployment, before, now):
+    elif due is not None and due < now:
         text = f"{what} has timed out progressing."
         return with_condition(conditions, PROGRESSING, "False", TIMED_OUT, text, now), None
     due = _deadline(deployment, find_condition(conditions, PROGRESSING))
@@ -142,12 +145,9 @@ def progress(
     return conditions, due + timedelta(seconds=1) if due is not None else None
 
 
-def _has_progressed(before: Obj, after: Obj) -> bool:
-    def old(status: Obj) -> int:
-        return int(status.get("replicas", 0) - status.get("updatedReplicas", 0))
-
-    grown = ("updatedReplicas", "readyReplicas", "availableReplicas")
-    return old(after) < old(before) or any(after.get(name, 0) > before.get(name, 0) for name in grown)
+def outdated(status: Obj) -> int:
+    """Pods of former templates."""
+    return int(status.get("replicas", 0) - status.get("updatedReplicas", 0))
 
 
 def _deadline(deployment: Obj, condition: Obj | None) -> datetime | None:
@@ -159,8 +159,3 @@ def _deadline(deployment: Obj, condition: Obj | None) -> datetime | None:
     ):
         return None
     return parse(condition["lastUpdateTime"]) + timedelta(seconds=deployment["spec"]["progressDeadlineSeconds"])
-
-
-def _is_late(deployment: Obj, condition: Obj | None, now: datetime) -> bool:
-    due = _deadline(deployment, condition)
-    return due is not None and due < now
