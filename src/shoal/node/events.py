@@ -1,6 +1,6 @@
 """Emits Events about a pod, without delaying the caller.
 
-An Event has the text of its message, and the message itself in an annotation. Events are sent one after another in the
+An Event has the text of its message, and the message itself in an to_annotation. Events are sent one after another in the
 background: an API that is slow or rejects them delays no container.
 """
 
@@ -11,7 +11,7 @@ import asyncio
 from shoal.cluster.client import OutcomeUnknown
 from shoal.cluster.event_recorder import NORMAL, WARNING, EventRecorder, object_reference
 from shoal.kube.errors import ApiError
-from shoal.kube.messages import Message, annotation
+from shoal.kube.messages import Message, to_annotation
 from shoal.kube.objects import Obj
 from shoal.logs import Logger
 from shoal.node.messages import CATALOG
@@ -43,7 +43,7 @@ class Events:
             text = CATALOG.text(message)
             try:
                 await self._recorder.record(
-                    about, severity, message.reason, text, field_path=field_path, annotations=annotation(message)
+                    about, severity, message.reason, text, field_path=field_path, annotations=to_annotation(message)
                 )
             except (ApiError, OutcomeUnknown, OSError) as refused:
                 log.info("event not recorded", reason=message.reason, message=text, error=str(refused))
