@@ -20,7 +20,7 @@ from shoal.cli.manifest_files import load
 from shoal.cli.offline_validation import format_result, make_machinery, validate
 from shoal.dialects import dialect_of
 from shoal.kube import times
-from shoal.kube.messages import MESSAGE, decoded
+from shoal.kube.messages import MESSAGE, decode
 from shoal.kube.objects import annotations_of
 from shoal.operator.messages import CATALOG
 
@@ -37,7 +37,7 @@ def read(path: Path) -> tuple[FoundJob, DescribeContext]:
     dialect = dialect_of(job["apiVersion"], job["kind"])
     assert dialect is not None
     for event in data["events"]:
-        message = decoded(annotations_of(event).get(MESSAGE) or "")
+        message = decode(annotations_of(event).get(MESSAGE) or "")
         if message is not None:
             event["message"] = f"{CATALOG.text(message)}."
     now = times.parse(data["now"])

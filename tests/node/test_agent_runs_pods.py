@@ -14,7 +14,7 @@ from shoal.cluster.client import DeleteOptions, LogOptions
 from shoal.cluster.embedded import EmbeddedCluster
 from shoal.kube.conditions import is_true
 from shoal.kube.kinds import CONFIG_MAP, EVENT, POD
-from shoal.kube.messages import MESSAGE, Message, decoded
+from shoal.kube.messages import MESSAGE, Message, decode
 from shoal.kube.objects import Obj, annotations_of, name_of, uid_of
 from shoal.node.checkpoint import PodFolder, PodRecord
 from shoal.node.images import read_images
@@ -240,7 +240,7 @@ async def test_events_report_each_step(cluster: EmbeddedCluster, tmp_path: Path)
         async for event in cluster.watch(EVENT, "default", initial_events=True):
             if event.type == "ADDED":
                 found = event.object
-                seen.append((found["reason"], found["message"], decoded(annotations_of(found)[MESSAGE])))
+                seen.append((found["reason"], found["message"], decode(annotations_of(found)[MESSAGE])))
             if len(seen) == 2:
                 break
     assert seen == [

@@ -1,6 +1,6 @@
 """Emits Events about a pod, without delaying the caller.
 
-An Event has the text of its message, and the message itself in an to_annotation. Events are sent one after another in the
+An Event has the text of its message, and the message itself in an annotation. Events are sent one after another in the
 background: an API that is slow or rejects them delays no container.
 """
 
