@@ -56,6 +56,9 @@ class ScriptedNode:
             self.left.set()
             raise
 
+    async def connect(self, pod: Obj, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        return await asyncio.open_connection("127.0.0.1", port)
+
     async def usage(self) -> NodeUsage:
         return NodeUsage(self.node, self.pods, 15.0)
 

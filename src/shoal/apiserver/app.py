@@ -18,6 +18,7 @@ from shoal.apiserver import (
     negotiation,
     pod_exec,
     pod_log,
+    pod_port_forward,
     query,
     request_info,
     responses,
@@ -95,6 +96,7 @@ class Application:
             "eviction": {"POST": self._virtual.evict},
             "log": {"GET": self._logs},
             "exec": {"GET": self._require_upgrade, "POST": self._require_upgrade},
+            "portforward": {"GET": self._require_upgrade, "POST": self._require_upgrade},
         }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -176,12 +178,17 @@ class Application:
         return await pod_log.logs(self._cluster, key_of(info), request.query)
 
     async def _require_upgrade(self, request: Request, _: Kind, info: RequestInfo) -> Response:
-        """Reject an exec request without a websocket, after all its other errors.
+        """Reject a request without a websocket, after all its other errors.
         An older kubectl whose websocket was rejected retries this way and shows the second response."""
-        pod_exec.read_request(self._cluster, key_of(info), request.query)
+        if info.subresource == "exec":
+            pod_exec.read_request(self._cluster, key_of(info), request.query)
+        else:
+            pod_port_forward.read_request(self._cluster, key_of(info))
         if b"upgrade" in request.headers:
             wanted = request.headers[b"upgrade"].decode("latin-1")
-            raise bad_request(f"commands run over websockets here, not {wanted}; kubectl does so from version 1.31 on")
+            raise bad_request(
+                f"{info.subresource} runs over websockets here, not {wanted}; kubectl uses them from version 1.31 on"
+            )
         raise bad_request("Upgrade request required")
 
     # One websocket
@@ -192,11 +199,20 @@ class Application:
         try:
             authorization.check(self._authenticator.check(request.path, request.headers), request)
             info = request_info.read(request.path)
-            if info is None or (info.group, info.plural, info.subresource) != ("", POD.plural, "exec"):
+            if info is None or (info.group, info.plural) != ("", POD.plural):
                 raise no_such_path()
-            params = query.read(request.query_string)
-            pod, command, services = pod_exec.read_request(self._cluster, key_of(info), params)
-            protocol = pod_exec.choose_protocol(scope.get("subprotocols") or [])
+            offered = scope.get("subprotocols") or []
+            if info.subresource == "exec":
+                params = query.read(request.query_string)
+                pod, command, services = pod_exec.read_request(self._cluster, key_of(info), params)
+                protocol = pod_exec.choose_protocol(offered)
+                session = pod_exec.run_session(receive, send, params, services=services, pod=pod, request=command)
+            elif info.subresource == "portforward":
+                pod, services = pod_port_forward.read_request(self._cluster, key_of(info))
+                protocol = pod_port_forward.choose_protocol(offered)
+                session = pod_port_forward.run_session(receive, send, services=services, pod=pod)
+            else:
+                raise no_such_path()
         except Exception as error:
             rejection = _error_response(error, request)
             headers = [(b"content-type", rejection.content_type), (b"content-length", b"%d" % len(rejection.body))]
@@ -204,7 +220,7 @@ class Application:
             await send({"type": "websocket.http.response.body", "body": rejection.body})
             return
         await send({"type": "websocket.accept", "subprotocol": protocol})
-        await self._streaming(pod_exec.run_session(receive, send, params, services=services, pod=pod, request=command))
+        await self._streaming(session)
 
     async def _streaming(self, work: Awaitable[None]) -> None:
         """Run what may last long as a task of its own, so that a closing server can end it."""

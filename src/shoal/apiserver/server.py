@@ -140,6 +140,11 @@ def _with_end_callback(protocol: Any, ended: Callable[[], None]) -> Any:
     """The websocket protocol, which takes over the connection of the upgrade request, with a callback at its end."""
 
     class Counted(protocol):  # type: ignore[misc]
+        def __init__(self, *arguments: Any, **options: Any) -> None:
+            super().__init__(*arguments, **options)
+            # The application chooses: the library would reject SPDY/3.1+portforward.k8s.io for its slash.
+            self.conn.process_subprotocol = lambda _: None
+
         def connection_lost(self, problem: Exception | None) -> None:
             super().connection_lost(problem)
             ended()

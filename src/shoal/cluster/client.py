@@ -7,6 +7,7 @@ raises `shoal.kube.errors.ApiError`; a request whose outcome is unknown raises `
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -225,6 +226,10 @@ class NodeServices(Protocol):
 
     async def execute(self, pod: Obj, request: ExecRequest, streams: Streams) -> int:
         """Run the command inside the container; its exit code."""
+        ...
+
+    async def connect(self, pod: Obj, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """A connection to a port of the pod; OSError where no program of it listens there."""
         ...
 
     async def usage(self) -> NodeUsage: ...

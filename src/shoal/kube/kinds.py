@@ -81,7 +81,7 @@ NAMESPACE = Kind("", "v1", "Namespace", "namespaces", False, ("ns",), subresourc
 NODE = Kind("", "v1", "Node", "nodes", False, ("no",), subresources=_STATUS)
 POD = Kind(
     "", "v1", "Pod", "pods", True, ("po",), ("all",),
-    subresources=frozenset({"status", "log", "exec", "binding", "eviction"}),
+    subresources=frozenset({"status", "log", "exec", "portforward", "binding", "eviction"}),
 )  # fmt: skip
 SERVICE = Kind("", "v1", "Service", "services", True, ("svc",), ("all",), subresources=_STATUS)
 ENDPOINTS = Kind("", "v1", "Endpoints", "endpoints", True, ("ep",), singular="endpoints")

@@ -112,6 +112,9 @@ class Agent:
     async def execute(self, pod: Obj, request: ExecRequest, streams: Streams) -> int:
         return await self._node_api.execute(pod, request, streams)
 
+    async def connect(self, pod: Obj, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        return await self._node_api.connect(pod, port)
+
     async def usage(self) -> NodeUsage:
         return await self._node_api.usage()
 

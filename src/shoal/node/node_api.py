@@ -25,6 +25,7 @@ from shoal.node.pod_worker import PodWorker
 from shoal.node.recovery import process_id
 from shoal.node.sandbox.interface import Execution, ShimLost
 
+CONNECT_SECONDS = 10.0  # to a port of a pod
 MIN_WINDOW_SECONDS = 0.25
 
 Sample = dict[tuple[str, str], tuple[float, int]]  # (pod uid, process) -> cpu seconds, bytes
@@ -76,6 +77,18 @@ class NodeApi:
         except OSError as refused:  # by the machine, with the reason
             raise unavailable(str(refused)) from None
         return await _stream(execution, streams)
+
+    # Ports
+
+    async def connect(self, pod: Obj, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        sandbox = self._worker(pod).container_manager.sandbox
+        if sandbox is None:
+            raise ConnectionRefusedError(f"pod {name_of(pod)} is not running")
+        try:
+            connection = await sandbox.dial("localhost", port, timeout=CONNECT_SECONDS)
+        except ShimLost as lost:
+            raise ConnectionRefusedError(f"pod {name_of(pod)} is not running") from lost
+        return await asyncio.open_connection(sock=connection)
 
     # Measurements
 
