@@ -209,8 +209,7 @@ def _advance_without_pod(
     """The task without a pod: not created yet, deleted as requested, or lost."""
     if memory is Memory.RECORD:
         return _recorded_pod_missing(task, role, state, context)
-    is_awaited = memory is Memory.ROSTER or context.job.policies.pod_policy.names is PodNames.RANDOM
-    if is_awaited and task.stage is Stage.REQUESTED and not _is_confirmed_gone(task, role, context):
+    if task.stage is Stage.REQUESTED and not _is_confirmed_gone(task, role, context):
         return task  # created and not seen yet; how long that may take is the clock's business
     if memory is Memory.ROSTER and task.had_pod and state.run.is_open and not task.dropped:
         context.losses.append(TaskRef(role, task.index))

@@ -70,9 +70,12 @@ def _containers(status: Mapping[str, Any]) -> tuple[ContainerState, ...]:
 def _container(entry: Mapping[str, Any], *, init: bool) -> ContainerState:
     restarts = int(entry.get("restartCount") or 0)
     before = int(((entry.get("lastState") or {}).get("terminated") or {}).get("exitCode") or 0)
-    ended = (entry.get("state") or {}).get("terminated")
+    state = entry.get("state") or {}
+    ended = state.get("terminated")
     if not ended:
-        return ContainerState(entry.get("name") or "", init=init, restarts=restarts, last_code=before)
+        return ContainerState(
+            entry.get("name") or "", init=init, has_started="running" in state, restarts=restarts, last_code=before
+        )
     return ContainerState(
         entry.get("name") or "",
         init=init,
@@ -80,6 +83,7 @@ def _container(entry: Mapping[str, Any], *, init: bool) -> ContainerState:
         signal=int(ended.get("signal") or 0),
         reason=ended.get("reason") or "",
         message=ended.get("message") or "",
+        has_started=True,
         finished=_moment(ended.get("finishedAt")),
         restarts=restarts,
         last_code=before,
