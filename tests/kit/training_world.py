@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from kit.fault_matrix import Worlds, scenario
 from kit.pod_behavior import Fate, Rule, exits, pod_with
 from kit.volcano_world import RealVolcano, SimulatedVolcano, VolcanoWorld
 from shoal.dialects.kubedl import DIALECT as KUBEDL
 from shoal.dialects.kubeflow import DIALECT as KUBEFLOW
+from shoal.kube.kinds import POD, SERVICE
 from shoal.kube.objects import Obj, labels_of
+from shoal.scheduler.api.pod_groups import POD_GROUP
 
 FINAL = ("Succeeded", "Failed")
 CONTAINER = "pytorch"
@@ -130,3 +133,15 @@ class RealKubeflow(RealKubedl):
 
     def settings(self, config: Obj | None) -> Mapping[str, Any]:
         return {"kubeflow": self.dialect.settings(config)}
+
+
+KUBEDL_WORLDS = Worlds(SimulatedKubedl, RealKubedl, None, watched=(KUBEDL.kind, POD, SERVICE, POD_GROUP))
+KUBEFLOW_WORLDS = Worlds(SimulatedKubeflow, RealKubeflow, None, watched=(KUBEFLOW.kind, POD, SERVICE, POD_GROUP))
+
+
+def kubedl_scenario(*, real: bool = True, thorough: bool = False, outages: bool = True) -> Any:
+    return scenario(real=real, worlds=KUBEDL_WORLDS, thorough=thorough, outages=outages)
+
+
+def kubeflow_scenario(*, real: bool = True, thorough: bool = False, outages: bool = True) -> Any:
+    return scenario(real=real, worlds=KUBEFLOW_WORLDS, thorough=thorough, outages=outages)

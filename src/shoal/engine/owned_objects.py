@@ -14,7 +14,7 @@ from shoal.engine.observed import GroupRef, OwnedObjectRef
 from shoal.engine.pass_context import PassContext
 from shoal.engine.policies import BudgetScope, GroupGate, Lifetime, OwnedObject
 from shoal.engine.state import JobState
-from shoal.engine.writes import Apply, BuildContext, Delete, Write
+from shoal.engine.writes import Apply, BuildContext, Delete, GateStatus, Write
 
 
 def plan_groups(job: Job, state: JobState, context: PassContext, build_context: BuildContext) -> Iterator[Write]:
@@ -35,9 +35,14 @@ def plan_groups(job: Job, state: JobState, context: PassContext, build_context: 
                 yield Apply(GroupRef(plan.key), build_context, plan.digest)
 
 
-def plan_owned_objects(job: Job, state: JobState, context: PassContext, build_context: BuildContext) -> Iterator[Write]:
+def plan_owned_objects(
+    job: Job, state: JobState, context: PassContext, gates: tuple[GateStatus, ...], build_context: BuildContext
+) -> Iterator[Write]:
     wanted = dict(_wanted(job, state, context))
+    closed = {gate.role for gate in gates if not gate.open}
     for ref, policy in wanted.items():
+        if policy.behind_gate and ref.role in closed and ref not in context.observed.owned_objects:
+            continue
         seen = context.observed.owned_objects.get(ref)
         is_stale = seen is not None and seen.owned and not seen.leaving and seen.digest != policy.digest
         if is_stale or (seen is None and _may_be_made(job, state, context, policy)):

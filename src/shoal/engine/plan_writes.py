@@ -34,7 +34,7 @@ def plan_writes(
     writes += going
     writes += _plan_run_owner(job, state, context, build_context)
     writes += plan_groups(job, state, context, build_context)
-    writes += plan_owned_objects(job, state, context, build_context)
+    writes += plan_owned_objects(job, state, context, doors, build_context)
     if "create" not in guarded.blocks:
         writes += _plan_pods(job, state, context, doors, build_context)
     writes += _delete_handled_commands(state, context)

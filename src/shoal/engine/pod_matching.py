@@ -127,6 +127,8 @@ def _match_by_index(state: JobState, context: PassContext) -> JobState:
         elif task is None and not is_recorded and state.run.is_open and pod.run == state.run.number:
             context.pods[place] = pod
             found.setdefault(pod.role, []).append(pod)
+        elif task is None and not is_recorded and pod.run == state.run.number:
+            context.pods[place] = pod  # of a run that has ended: whether it stays is the teardown's business
         else:
             context.strays.append(pod)
     return _rebuild_tasks(state, found) if found else state

@@ -7,7 +7,7 @@ eviction. Under ExitCode and Never a failed container is a failed pod.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from shoal.engine.policies import FailurePolicy, FailureRule, Retry, Span
 from shoal.engine.types import FailureClass, Outcome
@@ -32,8 +32,12 @@ class RestartRules:
 
     def classify(self) -> FailurePolicy:
         """Code 0 comes first: a pod also fails with a sidecar, whose code never counts."""
-        retried = [FailureRule(FailureClass.TRANSIENT, phrase="Interrupted", reasons=self.interruptions)]
-        retried.append(FailureRule(FailureClass.TRANSIENT, phrase="Interrupted", condition="DisruptionTarget"))
+        interrupted = FailureRule(FailureClass.TRANSIENT, phrase="Interrupted")
+        by_reason = replace(interrupted, reasons=self.interruptions)
+        by_condition = replace(interrupted, condition="DisruptionTarget")
+        # A pod may be ended before any of its containers has a code.
+        retried = [replace(rule, no_code=True, code=1) for rule in (by_reason, by_condition)]
+        retried += [by_reason, by_condition]
         if self.codes:
             retried.append(FailureRule(FailureClass.TRANSIENT, phrase="Retryable", codes=self.codes))
         if self.code_span is not None:

@@ -59,6 +59,7 @@ from shoal.kube.times import rfc3339
 
 S = TypeVar("S", bound=Model)
 
+RESTARTS_SO_FAR = "shoal.dev/restarts"  # on a pod: how often its task was charged for a failure before
 PORT_NAME, PORT = "pytorchjob-port", 23456
 DELETED_LATE_SECONDS = 300  # beyond its grace period, after which a pod on a lost node is deleted by force
 DEFAULT_GRACE_SECONDS = 30
@@ -171,6 +172,7 @@ class TrainingDialect(IndexedDialect[S]):
                     Lifetime.TASK,
                     digest([self.port(job, role) for role in sorted(with_services)]),
                     with_services,
+                    behind_gate=True,
                 ),
             ),
         )
@@ -215,6 +217,7 @@ class TrainingDialect(IndexedDialect[S]):
         assert replicas is not None, "only roles of the spec get pods"
         spec = pod["spec"]
         pod["metadata"]["labels"].update(self.labels(manifest, ref))
+        pod["metadata"]["annotations"][RESTARTS_SO_FAR] = str(create.failures)
         spec["restartPolicy"] = pod_restart_policy(replicas.restart_policy)
         for container in spec["containers"]:
             container.setdefault("terminationMessagePolicy", "FallbackToLogsOnError")

@@ -18,6 +18,7 @@ class OwnedObject:
     lifetime: Lifetime = Lifetime.UNTIL_END
     digest: str = ""
     roles: frozenset[str] = frozenset()  # for scope ROLE and TASK; empty: all
+    behind_gate: bool = False  # of a role or task: created only where the role may create pods
     write_back: bool = False  # its name is stored in the spec
 
 
