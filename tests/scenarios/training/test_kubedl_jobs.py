@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from kit.pod_behavior import Rule, exits, runs
-from kit.training_world import SimulatedKubedl, TrainingWorld, kubedl, kubedl_scenario, replicas
+from kit.training_jobs import kubedl, replicas
+from kit.training_world import SimulatedKubedl, TrainingWorld, kubedl_scenario
 from shoal.kube.objects import Obj, uid_of
 
 ELASTIC: Obj = {

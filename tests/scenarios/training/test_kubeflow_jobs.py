@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from kit.pod_behavior import Rule, exits, runs
-from kit.training_world import SimulatedKubeflow, TrainingWorld, kubeflow, kubeflow_scenario, replicas
+from kit.training_jobs import kubeflow, replicas
+from kit.training_world import SimulatedKubeflow, TrainingWorld, kubeflow_scenario
 from shoal.kube.objects import uid_of
 
 ELASTIC = {"minReplicas": 1, "maxReplicas": 3, "rdzvBackend": "c10d"}

@@ -77,6 +77,8 @@ _TEXTS = ConditionTexts(
 class RunPolicySuspension(Suspension):
     """`spec.runPolicy.suspend`. The pods of a suspended job are deleted, and a start creates all of them again."""
 
+    keeps_work = True
+
     def stop_patch(self, manifest: Obj) -> list[Obj]:
         return _suspend(manifest, True)
 
