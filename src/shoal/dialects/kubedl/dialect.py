@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
+from shoal.dialects.dialect import ManifestInvalid
 from shoal.dialects.gang_backends.gang import GangSpec
 from shoal.dialects.kubedl import spec as spec_module
 from shoal.dialects.kubedl.spec import KubedlSpec, training_spec
 from shoal.dialects.training import conditions as cond
 from shoal.dialects.training.conditions import ConditionTexts
+from shoal.dialects.training.git_sync import GitSync, add_git_sync, read_git_sync
+from shoal.dialects.training.host_network import host_port, use_host_network
 from shoal.dialects.training.pod_environment import add_variables, find_container, put_arguments_first
 from shoal.dialects.training.replicas import MASTER, WORKER, TrainingSpec
 from shoal.dialects.training.restart_rules import RestartRules
 from shoal.dialects.training.run_policy import BACKOFF_LIMIT, DEADLINE
 from shoal.dialects.training.torchrun import Rendezvous
-from shoal.dialects.training.training_dialect import TrainingDialect
+from shoal.dialects.training.training_dialect import PORT_NAME, TrainingDialect
 from shoal.engine import Create, TaskRef
 from shoal.engine.policies import GOOD, LEAD, Bound, CompletionRule, CountCondition, ExternalDeletion, Tally
 from shoal.kube.objects import Obj, annotations_of, name_of, uid_of
@@ -23,6 +26,8 @@ from shoal.kube.objects import Obj, annotations_of, name_of, uid_of
 GROUP = "training.kubedl.io"
 CONTAINER = "pytorch"
 MASTER_TRAINS = "shoal.dev/master-trains"  # "true" or "false": whether the Master is part of the rendezvous
+
+NETWORK_MODE, GIT_SYNC = "kubedl.io/network-mode", "kubedl.io/git-sync-config"
 
 _KIND = "PyTorchJob"
 _TEXTS = ConditionTexts(
@@ -132,12 +137,25 @@ class KubedlDialect(TrainingDialect[KubedlSpec]):
         }
         add_variables((*(spec.get("initContainers") or ()), *spec["containers"]), variables)
         trainer = find_container(spec, CONTAINER)
-        if job.is_elastic and trainer is not None and (not is_master or master_trains(job, manifest)):
-            put_arguments_first(trainer, self._rendezvous(manifest, job, create).arguments())
-        _apply_spot(pod, ref, job, self._spec_of(manifest))
+        if trainer is not None:
+            if job.is_elastic and (not is_master or master_trains(job, manifest)):
+                put_arguments_first(trainer, self._rendezvous(manifest, job, create).arguments())
+            if uses_host_network(manifest):
+                use_host_network(spec, trainer, PORT_NAME, host_port(uid_of(manifest), ref))
+        if wanted := annotations_of(manifest).get(GIT_SYNC):
+            add_git_sync(spec, _git_sync(wanted))
+        _apply_spot(pod, ref, job, self.read(manifest)[0])
+
+    def service_spec(self, manifest: Obj, ref: TaskRef) -> Obj:
+        """On the host network an ordinary Service, which leads to the port that the replica has there."""
+        made = super().service_spec(manifest, ref)
+        if not uses_host_network(manifest):
+            return made
+        ports = [{**port, "targetPort": host_port(uid_of(manifest), ref)} for port in made["ports"]]
+        return {"ports": ports}
 
     def _rendezvous(self, manifest: Obj, job: TrainingSpec, create: Create) -> Rendezvous:
-        spec = self._spec_of(manifest)
+        spec = self.read(manifest)[0]
         elastic = spec.elastic_policy
         assert elastic is not None, "an elastic job has a policy"
         least, most = spec_module.bounds(spec)
@@ -153,6 +171,17 @@ class KubedlDialect(TrainingDialect[KubedlSpec]):
             least + extra,
             most + extra,
         )
+
+
+def uses_host_network(manifest: Obj) -> bool:
+    return annotations_of(manifest).get(NETWORK_MODE) == "host"
+
+
+def _git_sync(text: str) -> GitSync:
+    found = read_git_sync(text, f"metadata.annotations[{GIT_SYNC}]")
+    if not isinstance(found, GitSync):
+        raise ManifestInvalid(found)
+    return found
 
 
 def master_trains(job: TrainingSpec, manifest: Obj) -> bool:

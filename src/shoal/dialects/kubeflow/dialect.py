@@ -149,7 +149,7 @@ class KubeflowDialect(TrainingDialect[KubeflowSpec]):
         return {"": self.gang_of(name_of(manifest), job.replicas, job, manifest)}
 
     def set_up_pod(self, pod: Obj, manifest: Obj, job: TrainingSpec, create: Create) -> None:
-        ref, spec = create.target, self._spec_of(manifest)
+        ref, spec = create.target, self.read(manifest)[0]
         assert isinstance(ref, TaskRef)
         sizes = create.build_context.sizes
         total, processes = sum(sizes.values()), processes_per_node(spec)

@@ -84,6 +84,7 @@ class TrainingDialect(IndexedDialect[S]):
     def __init__(self) -> None:
         super().__init__()
         others = tuple(each for each in self.capabilities if not isinstance(each, Progress))
+        self._last: tuple[Obj, Any] = ({}, None)
         self.capabilities = (*others, _Objects(self), _WorkerScaling(self), _ReplicaProgress(self))
 
     # For subclasses
@@ -123,7 +124,16 @@ class TrainingDialect(IndexedDialect[S]):
         return manifest
 
     def read_spec(self, manifest: Obj) -> TrainingSpec:
-        return self.training_spec(self._spec_of(manifest))
+        return self.read(manifest)[1]
+
+    def read(self, manifest: Obj) -> tuple[S, TrainingSpec]:
+        """The spec as it is written, and in common terms. Kept of the last manifest: hundreds of pods in a row are
+        built from one and the same, which is never changed."""
+        if manifest is not self._last[0]:
+            spec = self._spec_of(manifest)
+            self._last = (manifest, (spec, self.training_spec(spec)))
+        found: tuple[S, TrainingSpec] = self._last[1]
+        return found
 
     def roles(self, spec: S) -> Sequence[TemplatedRole]:
         job = self.training_spec(spec)
@@ -191,6 +201,11 @@ class TrainingDialect(IndexedDialect[S]):
         """On which the replicas of a role meet."""
         found = job.find(role)
         return port_of((found.template.get("spec") or {}) if found else {}, self.container, PORT_NAME, PORT)
+
+    def service_spec(self, manifest: Obj, ref: TaskRef) -> Obj:
+        """The Service of a replica, without its selector."""
+        number = self.port(self.read_spec(manifest), ref.role)
+        return {"clusterIP": "None", "ports": [{"name": PORT_NAME, "port": number, "protocol": "TCP"}]}
 
     def gang_of(self, name: str, replicas: Sequence[Replicas], job: TrainingSpec, manifest: Obj) -> GangSpec:
         """These roles together. Surplus workers of an elastic job are placed one by one."""
@@ -327,8 +342,7 @@ class _Objects(ReplicaObjects):
         return self._dialect.pod_name(manifest, ref)
 
     def service_spec(self, manifest: Obj, ref: TaskRef) -> Obj:
-        number = self._dialect.port(self._dialect.read_spec(manifest), ref.role)
-        return {"clusterIP": "None", "ports": [{"name": PORT_NAME, "port": number, "protocol": "TCP"}]}
+        return self._dialect.service_spec(manifest, ref)
 
     def specs(self, manifest: Obj) -> Mapping[str, GangSpec]:
         return self._dialect.gangs(self._dialect.read_spec(manifest), manifest)
