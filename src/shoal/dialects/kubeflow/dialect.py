@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
 from shoal.dialects.base_settings import BaseSettings
@@ -38,6 +38,7 @@ from shoal.engine.policies import (
     Tally,
 )
 from shoal.kube.objects import Obj, at_path, name_of
+from shoal.kube.schema_errors import FieldWarning
 
 GROUP = "kubeflow.org"
 PREFIX = "training.kubeflow.org"
@@ -114,6 +115,9 @@ class KubeflowDialect(TrainingDialect[KubeflowSpec]):
         {"ExitCode": "dcddf", "OnFailure": "dcccf", "Always": "dcccf", "Never": "ddddd"}, code_span=Span(128)
     )
     decides_while_running = False
+    without_effect: ClassVar[Mapping[str, str]] = {
+        "elasticPolicy.nProcPerNode": "is deprecated; use spec.nprocPerNode",
+    }
     external_deletion = ExternalDeletion.FAILED
     starts_in_order = False
     leaving_counts_as = FAILED
@@ -130,6 +134,13 @@ class KubeflowDialect(TrainingDialect[KubeflowSpec]):
         if job.find(MASTER) is not None:
             return (CompletionRule((CountCondition(Tally.OK, LEAD, 1),), GOOD),)
         return (CompletionRule((CountCondition(Tally.OK, ALL, 1 if job.is_elastic else Bound.SIZE),), GOOD),)
+
+    def warnings(self, spec: KubeflowSpec, job: TrainingSpec) -> Iterator[str]:
+        if spec.elastic_policy is not None and job.find(MASTER) is not None:
+            yield FieldWarning(
+                "spec.elasticPolicy",
+                "PET_NNODES counts the Workers alone, and the Master runs torchrun too; leave it out",
+            )
 
     def labels(self, manifest: Obj, ref: TaskRef | None) -> dict[str, str]:
         found = {f"{PREFIX}/operator-name": "pytorchjob-controller", f"{PREFIX}/job-name": name_of(manifest)}

@@ -7,7 +7,7 @@ success, the words of its conditions.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, ClassVar, TypeVar
@@ -15,7 +15,7 @@ from typing import Any, ClassVar, TypeVar
 from pydantic import ValidationError
 
 from shoal.dialects.base_settings import BaseSettings
-from shoal.dialects.capabilities import Progress, Scaling
+from shoal.dialects.capabilities import Progress, Scaling, Warnings
 from shoal.dialects.dialect import ManifestInvalid, StatusReport
 from shoal.dialects.displayed_state import complete_state
 from shoal.dialects.gang_backends.gang import GangRole, GangSpec
@@ -23,6 +23,7 @@ from shoal.dialects.indexed_dialect import IndexedDialect, TemplatedRole
 from shoal.dialects.pod_resources import sum_of_pods
 from shoal.dialects.training import conditions as cond
 from shoal.dialects.training.conditions import Conditions, ConditionTexts
+from shoal.dialects.training.manifest_warnings import of_templates, without_effect
 from shoal.dialects.training.owned_objects import SERVICE_OBJECT, ReplicaObjects, digest, group_plans
 from shoal.dialects.training.pod_environment import find_container, open_port, port_of
 from shoal.dialects.training.replica_status import ACTIVE, FAILED, RESTARTS, count_replicas
@@ -80,12 +81,19 @@ class TrainingDialect(IndexedDialect[S]):
     external_deletion: ClassVar[ExternalDeletion]
     starts_in_order: ClassVar[bool]  # workers are created when all masters run
     leaving_counts_as: ClassVar[str] = ACTIVE
+    without_effect: ClassVar[Mapping[str, str]] = {}  # fields of the spec that are accepted, and why they do nothing
 
     def __init__(self) -> None:
         super().__init__()
         others = tuple(each for each in self.capabilities if not isinstance(each, Progress))
         self._last: tuple[Obj, Any] = ({}, None)
-        self.capabilities = (*others, _Objects(self), _WorkerScaling(self), _ReplicaProgress(self))
+        self.capabilities = (
+            *others,
+            _Objects(self),
+            _TrainingWarnings(self),
+            _WorkerScaling(self),
+            _ReplicaProgress(self),
+        )
 
     # For subclasses
 
@@ -116,6 +124,11 @@ class TrainingDialect(IndexedDialect[S]):
     @abstractmethod
     def set_up_pod(self, pod: Obj, manifest: Obj, job: TrainingSpec, create: Create) -> None:
         """Variables and arguments of a new pod."""
+
+    def warnings(self, spec: S, job: TrainingSpec) -> Iterable[str]:
+        """Remarks on a manifest that the language has for itself."""
+        del spec, job
+        return ()
 
     # Reading
 
@@ -346,6 +359,21 @@ class _Objects(ReplicaObjects):
 
     def specs(self, manifest: Obj) -> Mapping[str, GangSpec]:
         return self._dialect.gangs(self._dialect.read_spec(manifest), manifest)
+
+
+class _TrainingWarnings(Warnings):
+    def __init__(self, dialect: TrainingDialect[Any]) -> None:
+        self._dialect = dialect
+
+    def warn(self, new: Obj, old: Obj | None) -> list[str]:
+        """Of a new manifest without mistakes."""
+        if old is not None or self._dialect.validate(new):
+            return []
+        spec, job = self._dialect.read(new)
+        found = list(without_effect(new, self._dialect.without_effect))
+        for each in job.replicas:
+            found += of_templates(each, f"spec.{self._dialect.replicas_field}[{each.written_key}]")
+        return [*found, *self._dialect.warnings(spec, job)]
 
 
 class _WorkerScaling(Scaling):
