@@ -115,9 +115,6 @@ class KubeflowDialect(TrainingDialect[KubeflowSpec]):
         {"ExitCode": "dcddf", "OnFailure": "dcccf", "Always": "dcccf", "Never": "ddddd"}, code_span=Span(128)
     )
     decides_while_running = False
-    without_effect: ClassVar[Mapping[str, str]] = {
-        "elasticPolicy.nProcPerNode": "is deprecated; use spec.nprocPerNode",
-    }
     external_deletion = ExternalDeletion.FAILED
     starts_in_order = False
     leaving_counts_as = FAILED
@@ -136,11 +133,14 @@ class KubeflowDialect(TrainingDialect[KubeflowSpec]):
         return (CompletionRule((CountCondition(Tally.OK, ALL, 1 if job.is_elastic else Bound.SIZE),), GOOD),)
 
     def warnings(self, spec: KubeflowSpec, job: TrainingSpec) -> Iterator[str]:
-        if spec.elastic_policy is not None and job.find(MASTER) is not None:
-            yield FieldWarning(
-                "spec.elasticPolicy",
-                "PET_NNODES counts the Workers alone, and the Master runs torchrun too; leave it out",
-            )
+        elastic = spec.elastic_policy
+        if elastic is None:
+            return
+        if job.find(MASTER) is not None:
+            text = "the number of nodes is that of the Workers, and the Master runs torchrun too; leave it out"
+            yield FieldWarning("spec.elasticPolicy", text)
+        if elastic.n_proc_per_node is not None:
+            yield FieldWarning("spec.elasticPolicy.nProcPerNode", "is deprecated; use spec.nprocPerNode")
 
     def labels(self, manifest: Obj, ref: TaskRef | None) -> dict[str, str]:
         found = {f"{PREFIX}/operator-name": "pytorchjob-controller", f"{PREFIX}/job-name": name_of(manifest)}
