@@ -76,7 +76,8 @@ class TrainingWorld(VolcanoWorld):
     def _of_world(self, varies: tuple[str, ...]) -> Obj:
         """Everything the operator made, without what differs from run to run."""
         return {
-            "jobs": {name: [(e[0], e[1]) for e in sorted(self.conditions(name))] for name in sorted(self.frameworks)},
+            # What a job went through may pass while its operator is away; how it ended may not.
+            "jobs": {name: [each[0] for each in self.conditions(name) if each[0] in FINAL] for name in self.frameworks},
             "counts": {name: self.replica_counts(name) for name in sorted(self.frameworks)},
             "pods": {name: (obj.get("status") or {}).get("phase") for name, obj in sorted(self.pods.items())},
             "services": sorted(self.services),

@@ -72,7 +72,14 @@ def _refs(state: JobState, context: PassContext, policy: OwnedObject) -> Iterato
     if policy.scope is BudgetScope.JOB:
         yield OwnedObjectRef(policy.name)
         return
-    if policy.lifetime is not Lifetime.TASK and not state.run.is_open:
+    if not state.run.is_open and policy.lifetime is Lifetime.TASK:
+        # What belongs to a task goes with its pod. The tasks of a closed run are not all known: those without an
+        # outcome of their own are not stored.
+        for (role_name, index), pod in context.pods.items():
+            if not pod.leaving and (not policy.roles or role_name in policy.roles):
+                yield OwnedObjectRef(policy.name, role_name, index)
+        return
+    if not state.run.is_open:
         # A closed run has no tasks to check; objects that outlive it stay, and none are created.
         yield from (ref for ref in context.observed.owned_objects if ref.name == policy.name)
         return
@@ -83,16 +90,8 @@ def _refs(state: JobState, context: PassContext, policy: OwnedObject) -> Iterato
             yield OwnedObjectRef(policy.name, role.name)
             continue
         for task in role.tasks:
-            if not task.dropped and _belongs_to_task(policy, state, context, role.name, task.index):
+            if not task.dropped:
                 yield OwnedObjectRef(policy.name, role.name, task.index)
-
-
-def _belongs_to_task(policy: OwnedObject, state: JobState, context: PassContext, role: str, index: int) -> bool:
-    """An owned object with a task's lifetime is deleted with the pod once the run is closed."""
-    if policy.lifetime is not Lifetime.TASK or state.run.is_open:
-        return True
-    pod = context.pods.get((role, index))
-    return pod is not None and not pod.leaving
 
 
 def _should_exist(state: JobState, lifetime: Lifetime) -> bool:

@@ -71,9 +71,9 @@ async def test_03_arguments(world: SimulatedKubedl) -> None:
 async def test_04_running_status(world: TrainingWorld) -> None:
     await world.submit(kubedl(master=replicas(fate=runs()), worker=replicas(1, fate=runs())))
     await world.running("a", 2)
+    await world.until(lambda: world.replica_counts("a") == {"Master": {"active": 1}, "Worker": {"active": 1}})
     assert world.conditions("a") == RUNNING
     assert world.message("a", "Running") == "PyTorchJob a is running."
-    assert world.replica_counts("a") == {"Master": {"active": 1}, "Worker": {"active": 1}}
 
 
 @kubedl_scenario(real=False)
@@ -183,9 +183,9 @@ async def test_29_success(world: SimulatedKubedl) -> None:
     worker = replicas(2, Rule(exits(0, after=60.0), index=1), fate=exits(0))
     await world.submit(kubedl(master=replicas(fate=exits(0)), worker=worker))
     await world.until(lambda: world.pods_of("a").get("a-worker-0") == "Succeeded")
-    await world.rest(10)
-    assert world.phase("a") == "Running"
+    await world.until(lambda: world.phase("a") == "Running")
     assert await world.ended("a") == "Succeeded"
+    assert world.pods_of("a")["a-worker-1"] == "Succeeded"
     assert ("Running", "False", "JobRunning") in world.conditions("a")
     assert world.replica_counts("a") == {"Master": {"succeeded": 1}, "Worker": {"succeeded": 2}}
 

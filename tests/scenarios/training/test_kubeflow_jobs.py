@@ -48,7 +48,7 @@ async def test_34_suspend(world: SimulatedKubeflow) -> None:
     await world.running("a", 2)
     await world.patch("a", {"op": "add", "path": "/spec/runPolicy/suspend", "value": True})
     await world.until(lambda: not world.pods and not world.services and not world.groups)
-    assert world.phase("a") == "Suspended"
+    await world.until(lambda: world.phase("a") == "Suspended")
     assert ("Running", "False", "PyTorchJobSuspended") in world.conditions("a")
     assert "startTime" not in world.status("a")
     await world.patch("a", {"op": "add", "path": "/spec/runPolicy/suspend", "value": False})

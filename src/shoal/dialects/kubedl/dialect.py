@@ -85,9 +85,9 @@ class KubedlDialect(TrainingDialect[KubedlSpec]):
     )
     decides_while_running = True
     without_effect: ClassVar[Mapping[str, str]] = {
-        "cronPolicy": "has no effect: the job runs once, when it is submitted; submit it from a CronJob",
-        "modelVersion": "has no effect: models are not packed into images; write them to a volume",
-        "cacheBackend": "has no effect: there is no dataset cache; mount the data as a volume",
+        "cronPolicy": "the job runs once, when it is submitted; submit it from a CronJob",
+        "modelVersion": "models are not packed into images; write them to a volume",
+        "cacheBackend": "there is no dataset cache; mount the data as a volume",
     }
     external_deletion = ExternalDeletion.NOTHING
     starts_in_order = True

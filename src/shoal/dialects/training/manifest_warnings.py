@@ -14,7 +14,7 @@ def without_effect(manifest: Obj, reasons: Mapping[str, str]) -> Iterator[str]:
     """`reasons` by the path of a field below the spec: why it is accepted, and what to use instead."""
     for path, reason in reasons.items():
         if at_path(manifest, "spec", *path.split(".")) not in (None, "", {}, []):
-            yield FieldWarning(f"spec.{path}", reason)
+            yield FieldWarning(f"spec.{path}", f"has no effect: {reason}")
 
 
 def of_templates(replicas: Replicas, path: str) -> Iterator[str]:
