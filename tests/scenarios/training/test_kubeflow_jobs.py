@@ -12,7 +12,7 @@ ELASTIC = {"minReplicas": 1, "maxReplicas": 3, "rdzvBackend": "c10d"}
 
 @kubeflow_scenario(real=False, thorough=True)
 async def test_33_workers_without_a_master(world: SimulatedKubeflow) -> None:
-    worker = replicas(2, Rule(exits(0, after=5.0), index=1), fate=runs())
+    worker = replicas(2, Rule(exits(0, after=60.0), index=1), fate=runs())
     await world.submit(kubeflow(worker=worker, elasticPolicy=ELASTIC))
     await world.running("a", 2)
     found = world.environment("a-worker-1")
