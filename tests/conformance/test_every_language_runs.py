@@ -13,6 +13,8 @@ from kit.native_world import SimulatedJobs, SimulatedReplicaSets, job, replica_s
 from kit.pod_behavior import Fate, Rule, exits, pod_with, runs
 from kit.scenario import NAMESPACE, SimulatedWorld
 from kit.toy_language import SwarmWorld, swarm
+from kit.training_jobs import kubedl, kubeflow, replicas
+from kit.training_world import SimulatedKubedl, SimulatedKubeflow
 from kit.volcano_jobs import task, vcjob
 from kit.volcano_world import SimulatedVolcano
 from shoal.engine import TaskRef
@@ -32,6 +34,11 @@ STAGES: dict[str, Stage] = {
     "Volcano": (SimulatedVolcano, lambda fate: vcjob("a", task("worker", 2, fate=fate))),
     "ReplicaSet": (SimulatedReplicaSets, lambda fate: replica_set("a", 2, fate)),
     "Job": (SimulatedJobs, lambda fate: job("a", fate, parallelism=2, completions=2)),
+    "PyTorchJob of KubeDL": (
+        SimulatedKubedl,
+        lambda fate: kubedl(master=replicas(fate=fate), worker=replicas(fate=fate)),
+    ),
+    "PyTorchJob of Kubeflow": (SimulatedKubeflow, lambda fate: kubeflow(worker=replicas(2, fate=fate))),
     "toy": (SwarmWorld, lambda fate: swarm("a", fate, workers=2)),
 }
 WITH_AN_END = {name: stage for name, stage in STAGES.items() if not stage[0].dialect.never_completes}

@@ -8,9 +8,12 @@ from dataclasses import dataclass, field
 from kit.frameworks import framework, role
 from kit.native_world import job, replica_set
 from kit.toy_language import swarm, toy_dialect
+from kit.training_jobs import kubedl, kubeflow, replicas
 from kit.volcano_jobs import task, vcjob
 from shoal.dialects.dialect import Dialect
 from shoal.dialects.framework import DIALECT as FRAMEWORK
+from shoal.dialects.kubedl import DIALECT as KUBEDL
+from shoal.dialects.kubeflow import DIALECT as KUBEFLOW
 from shoal.dialects.native import batch_job, batch_job_spec, replica_sets
 from shoal.dialects.volcano import DIALECT as VOLCANO
 from shoal.engine import TaskRef
@@ -68,6 +71,20 @@ LANGUAGES = (
         lambda: job("a", parallelism=2, completions=2),
         batch_job_spec.ROLE,
         {("parallelism",): -1, ("backoffLimit",): -1},
+    ),
+    Language(
+        "PyTorchJob of KubeDL",
+        KUBEDL,
+        lambda: kubedl(master=replicas(), worker=replicas(2)),
+        "worker",
+        {("backoffLimit",): -1, ("pytorchReplicaSpecs", "Worker", "replicas"): -1},
+    ),
+    Language(
+        "PyTorchJob of Kubeflow",
+        KUBEFLOW,
+        lambda: kubeflow(worker=replicas(2)),
+        "worker",
+        {("runPolicy", "backoffLimit"): -1, ("pytorchReplicaSpecs", "Worker", "replicas"): -1},
     ),
     Language("toy", toy_dialect(), lambda: swarm(workers=2), "worker", {("workers",): 0, ("retries",): -1}),
 )

@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from shoal.cluster.client import LogOptions
-from shoal.kube.objects import Obj, annotations_of
+from shoal.kube.objects import Obj, annotations_of, labels_of
 
 if TYPE_CHECKING:
     from kit.scenario import World
@@ -84,15 +84,15 @@ def pod_with(*rules: Rule, **spec: Any) -> Obj:
 
 
 def fate_of(pod: Obj) -> Fate:
-    stamps = annotations_of(pod)
+    stamps = {**labels_of(pod), **annotations_of(pod)}
     place = [int(next((stamps[key] for key in keys if key in stamps), 0)) for keys in _STAMPS]
     return next((rule.fate for rule in _rules(stamps.get(ANNOTATION, "[]")) if rule.fits(*place)), runs())
 
 
 # Index, attempt and run, as each job language writes them down.
 _STAMPS = (
-    ("FC_TASK_INDEX", "volcano.sh/task-index", "shoal.dev/slot"),
-    ("FC_TASK_ATTEMPT_ID", "batch.kubernetes.io/job-index-failure-count"),
+    ("FC_TASK_INDEX", "volcano.sh/task-index", "shoal.dev/slot", "shoal.dev/index"),
+    ("FC_TASK_ATTEMPT_ID", "batch.kubernetes.io/job-index-failure-count", "shoal.dev/restarts"),
     ("FC_FRAMEWORK_ATTEMPT_ID", "volcano.sh/job-version"),
 )
 

@@ -10,7 +10,8 @@ from importlib import import_module
 
 from shoal.dialects.dialect import Dialect
 
-NAMES = ("framework", "volcano")
+# kubedl before kubeflow: both have a PyTorchJob, and kubectl takes the kind of the first one installed.
+NAMES = ("framework", "volcano", "kubedl", "kubeflow")
 
 # What Kubernetes itself runs. Served in a cluster of our own only: elsewhere the cluster's own controllers do it.
 NATIVE = ("native.replica_sets", "native.batch_job")

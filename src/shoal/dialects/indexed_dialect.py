@@ -157,7 +157,7 @@ class IndexedDialect(Dialect, Generic[S]):
             found.append(Cause("FieldValueInvalid", wrong_size, "spec"))
         return found
 
-    def to_job(self, manifest: Obj, settings: BaseSettings) -> Job:
+    def to_job(self, manifest: Obj, settings: BaseSettings) -> Job | None:
         parsed = self._parse(manifest, settings)
         return Job(
             uid=uid_of(manifest),
@@ -276,7 +276,7 @@ class _CountedTasks(Progress):
         running = {role: int(found.get("running") or 0) for role, found in counts.items()}
         try:
             job = self._dialect.to_job(manifest, self._dialect.settings(None))
-            sizes = {role.name: role.size for role in job.roles}
+            sizes = {role.name: role.size for role in job.roles} if job is not None else {}
         except ManifestInvalid:
             sizes = {}
         return complete_state(self._dialect.load_state(manifest), sizes, running, cut_off=BAD)

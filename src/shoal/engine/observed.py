@@ -42,6 +42,7 @@ class ContainerState(msgspec.Struct, frozen=True, gc=False):
     reason: str = ""
     message: str = ""
     finished: datetime | None = None
+    has_started: bool = False  # it runs, or has ended
     restarts: int = 0
     last_code: int = 0  # of the time before, where it restarted in place
 
@@ -272,9 +273,12 @@ def read_pod(
 def _container(entry: Mapping[str, Any], *, init: bool) -> ContainerState:
     restarts = int(entry.get("restartCount") or 0)
     before = int(((entry.get("lastState") or {}).get("terminated") or {}).get("exitCode") or 0)
-    ended = (entry.get("state") or {}).get("terminated")
+    state = entry.get("state") or {}
+    ended = state.get("terminated")
     if not ended:
-        return ContainerState(entry.get("name") or "", init=init, restarts=restarts, last_code=before)
+        return ContainerState(
+            entry.get("name") or "", init=init, has_started="running" in state, restarts=restarts, last_code=before
+        )
     return ContainerState(
         entry.get("name") or "",
         init=init,
@@ -282,6 +286,7 @@ def _container(entry: Mapping[str, Any], *, init: bool) -> ContainerState:
         signal=int(ended.get("signal") or 0),
         reason=ended.get("reason") or "",
         message=ended.get("message") or "",
+        has_started=True,
         finished=_moment(ended.get("finishedAt")),
         restarts=restarts,
         last_code=before,

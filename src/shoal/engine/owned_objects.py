@@ -16,7 +16,7 @@ from shoal.engine.pass_context import PassContext
 from shoal.engine.retry import BudgetScope
 from shoal.engine.state import JobState
 from shoal.engine.types import Lifetime
-from shoal.engine.writes import Apply, BuildContext, Delete, Write
+from shoal.engine.writes import Apply, BuildContext, Delete, GateStatus, Write
 
 if TYPE_CHECKING:
     from shoal.engine.model import Job
@@ -31,6 +31,7 @@ class OwnedObject:
     lifetime: Lifetime = Lifetime.UNTIL_END
     digest: str = ""
     roles: frozenset[str] = frozenset()  # for scope ROLE and TASK; empty: all
+    behind_gate: bool = False  # of a role or task: created only where the role may create pods
     write_back: bool = False  # its name is stored in the spec
 
 
@@ -52,14 +53,19 @@ def plan_groups(job: Job, state: JobState, context: PassContext, build_context: 
                 yield Apply(GroupRef(plan.key), build_context, plan.digest)
 
 
-def plan_owned_objects(job: Job, state: JobState, context: PassContext, build_context: BuildContext) -> Iterator[Write]:
+def plan_owned_objects(
+    job: Job, state: JobState, context: PassContext, gates: tuple[GateStatus, ...], build_context: BuildContext
+) -> Iterator[Write]:
     wanted: dict[OwnedObjectRef, OwnedObject] = {}
     for policy in job.policies.owned_objects:
         if state.is_held and policy.name in job.policies.hold.owned_objects:
             continue
         if policy.lifetime is Lifetime.TASK or _should_exist(state, policy.lifetime):
             wanted.update((ref, policy) for ref in _refs(state, context, policy))
+    closed = {gate.role for gate in gates if not gate.open}
     for ref, policy in wanted.items():
+        if policy.behind_gate and ref.role in closed and ref not in context.observed.owned_objects:
+            continue
         seen = context.observed.owned_objects.get(ref)
         if seen is None:
             outlives_runs = policy.lifetime is Lifetime.UNTIL_DELETED
@@ -77,7 +83,14 @@ def _refs(state: JobState, context: PassContext, policy: OwnedObject) -> Iterato
     if policy.scope is BudgetScope.JOB:
         yield OwnedObjectRef(policy.name)
         return
-    if policy.lifetime is not Lifetime.TASK and not state.run.is_open:
+    if not state.run.is_open and policy.lifetime is Lifetime.TASK:
+        # What belongs to a task goes with its pod. The tasks of a closed run are not all known: those without an
+        # outcome of their own are not stored.
+        for (role_name, index), pod in context.pods.items():
+            if not pod.leaving and (not policy.roles or role_name in policy.roles):
+                yield OwnedObjectRef(policy.name, role_name, index)
+        return
+    if not state.run.is_open:
         # A closed run has no tasks to check; objects that outlive it stay, and none are created.
         yield from (ref for ref in context.observed.owned_objects if ref.name == policy.name)
         return
@@ -88,10 +101,7 @@ def _refs(state: JobState, context: PassContext, policy: OwnedObject) -> Iterato
             yield OwnedObjectRef(policy.name, role.name)
             continue
         for task in role.tasks:
-            pod = context.pods.get((role.name, task.index))
-            has_pod = pod is not None and not pod.leaving
-            # An object with a task's lifetime is deleted with the pod once the run is closed.
-            if not task.dropped and (policy.lifetime is not Lifetime.TASK or state.run.is_open or has_pod):
+            if not task.dropped:
                 yield OwnedObjectRef(policy.name, role.name, task.index)
 
 

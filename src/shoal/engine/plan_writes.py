@@ -40,7 +40,7 @@ def plan_writes(
     writes: list[Write] = [*guarded.writes, *plan_marks(job, state, context, deletes), *deletes]
     writes += plan_run_owner(job, state, context, build_context)
     writes += plan_groups(job, state, context, build_context)
-    writes += plan_owned_objects(job, state, context, build_context)
+    writes += plan_owned_objects(job, state, context, gate_statuses, build_context)
     if "create" not in guarded.blocks:
         writes += plan_pods(job, state, context, gate_statuses, build_context)
     handled = [command.uid for command in context.observed.commands if command.uid in state.handled]

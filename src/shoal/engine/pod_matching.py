@@ -118,6 +118,8 @@ def match_by_index(state: JobState, context: PassContext) -> JobState:
         elif task is None and not is_recorded and state.run.is_open and pod.run == state.run.number:
             context.pods[place] = pod
             found.setdefault(pod.role, []).append(pod)
+        elif task is None and not is_recorded and pod.run == state.run.number:
+            context.pods[place] = pod  # of a run that has ended: whether it stays is the teardown's business
         else:
             context.strays.append(pod)
     return _rebuild_tasks(state, found) if found else state
@@ -196,8 +198,7 @@ def _advance_without_pod(
     """The task without a pod: not created yet, deleted as requested, or lost."""
     if memory is Memory.RECORD:
         return _recorded_pod_missing(task, role, state, context)
-    is_awaited = memory is Memory.ROSTER or context.job.policies.pod_policy.names is PodNames.RANDOM
-    if is_awaited and task.stage is Stage.REQUESTED and not _is_confirmed_gone(task, role, context):
+    if task.stage is Stage.REQUESTED and not _is_confirmed_gone(task, role, context):
         return task  # created and not seen yet; how long that may take is the clock's business
     if memory is Memory.ROSTER and task.had_pod and state.run.is_open and not task.dropped:
         context.losses.append(TaskRef(role, task.index))

@@ -1,0 +1,5 @@
+"""PyTorchJob of training.kubedl.io/v1alpha1."""
+
+from shoal.dialects.kubedl.dialect import DIALECT
+
+__all__ = ["DIALECT"]
