@@ -42,9 +42,9 @@ class ContainerState(msgspec.Struct, frozen=True, gc=False):
     reason: str = ""
     message: str = ""
     finished: datetime | None = None
-    has_started: bool = False  # it runs, or has ended
     restarts: int = 0
     last_code: int = 0  # of the time before, where it restarted in place
+    has_started: bool = False  # it runs, or has ended
 
 
 class ObservedPod(msgspec.Struct, frozen=True, gc=False):
