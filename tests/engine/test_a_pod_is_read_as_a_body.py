@@ -70,7 +70,7 @@ def test_a_pod_with_everything():
         ip="10.0.0.7",
         host_ip="10.0.0.1",
         containers=(
-            ContainerState("i", init=True, restarts=1),
+            ContainerState("i", init=True, restarts=1, has_started=True),
             ContainerState("c", False, 137, 9, "OOMKilled", "m", at(0, 30), 2, has_started=True),
         ),
         created=at(0, 0),

@@ -10,8 +10,8 @@ from string import Formatter
 import shoal
 from shoal.engine import EventType
 from shoal.engine.messages import CATALOG as ENGINE
-from shoal.engine.messages import cause_of
-from shoal.engine.types import Event
+from shoal.engine.messages import cause_of, describe_trigger
+from shoal.engine.types import Event, Trigger
 from shoal.kube.messages import Message, decode, encode
 from shoal.kube.times import parse
 from shoal.operator.messages import CATALOG
@@ -50,6 +50,14 @@ def test_every_event_is_a_cause() -> None:
     texts = [ENGINE.text(cause_of(Event(kind, NOW, "w", 1, code=3))) for kind in EventType if kind is not EventType.ANY]
     assert "w-1 failed with code 3" in texts
     assert len(set(texts)) == len(texts)
+
+
+def test_a_trigger_is_described_with_the_name_of_its_task_once() -> None:
+    assert describe_trigger(Trigger("w", 1, "w-1 failed with code 3")) == "w-1 failed with code 3"
+    assert (
+        describe_trigger(Trigger("w", 1, "FailedTaskCount 1 has reached 1")) == "w-1: FailedTaskCount 1 has reached 1"
+    )
+    assert describe_trigger(Trigger("w", 1)) == "w-1"
 
 
 def test_a_message_with_parts_survives_an_annotation() -> None:

@@ -14,6 +14,7 @@ from kit.engine_jobs import batch, fc_role, framework, retry, t9
 from kit.engine_world import World, started
 from shoal.engine import FailureClass, NoticeKind, Outcome, Stage, advance
 from shoal.engine.policies import ExponentialDelay, Retry, RetryDecision, UniformDelay
+from shoal.engine.retry import retry_backoff
 
 NATURES = [
     FailureClass.OK,
@@ -175,3 +176,19 @@ def test_an_exponential_delay_doubles_and_is_kept_in_the_ledger():
 
     assert waits == [10, 20, 25]
     assert sorted(world.pods) == ["worker-0"]
+
+
+BACKOFF = {
+    "none": (None, FailureClass.TRANSIENT, 3, {0}),
+    "doubled with each charge": (ExponentialDelay(10, 600), FailureClass.TRANSIENT, 2, {40}),
+    "at most the cap": (ExponentialDelay(10, 600), FailureClass.UNKNOWN, 99, {600}),
+    "random after a conflict": (UniformDelay(5, 7), FailureClass.CONFLICT, 0, {5, 6, 7}),
+    "none after another failure": (UniformDelay(5, 7), FailureClass.TRANSIENT, 0, {0}),
+}
+
+
+@pytest.mark.parametrize("case", BACKOFF)
+def test_the_backoff_follows_from_delay_failure_and_seed(case: str) -> None:
+    delay, failure_class, charged, expected = BACKOFF[case]
+    seconds = {retry_backoff(delay, Outcome(failure_class), charged=charged, seed=str(seed)) for seed in range(50)}
+    assert seconds == expected

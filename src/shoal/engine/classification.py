@@ -142,7 +142,7 @@ class CreationRefusal:
 
     outcome: Outcome | None
     codes: frozenset[int] = frozenset()
-    texts: tuple[str, ...] = ()  # any of them within the answer
+    texts: tuple[str, ...] = ()  # any of them within the error's text
 
     def matches(self, refused: Refused) -> bool:
         if self.codes and refused.code not in self.codes:

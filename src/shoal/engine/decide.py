@@ -32,7 +32,7 @@ TARGETED = RESTARTS - {Action.RESTART_RUN}
 
 
 class DecisionInputs(msgspec.Struct):
-    """What the sources look at, beside the state."""
+    """What the sources evaluate, beside the state."""
 
     proposal: Proposal | None = None
     exhausted: Outcome | None = None  # of the job, where no retry is left

@@ -125,7 +125,7 @@ def name_free(case: CheckedStep) -> Iterator[str]:
         if (ref.role, ref.index) in held:
             yield f"{ref} is created while its name is in use"
         if ref in case.history.sent:
-            yield f"{ref} is created a second time before the first create was answered"
+            yield f"{ref} is created a second time before the result of the first one was observed"
         case.history.sent.add(ref)
 
 
@@ -344,7 +344,7 @@ def members_published(case: CheckedStep) -> Iterator[str]:
 
 
 def ends_answered_at_once(case: CheckedStep) -> Iterator[str]:
-    """Where an end is answered as soon as it is known, no task is stored between the two."""
+    """Where a retry is decided as soon as an end is known, no task is stored between the two."""
     if case.job.policies.pod_end.retry_at is RetryTiming.VERDICT:
         for role, task in _tasks(case.after):
             if task.outcome is not None and not task.is_done:

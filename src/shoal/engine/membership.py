@@ -40,7 +40,7 @@ def publish_members(job: Job, state: JobState, context: PassContext) -> JobState
 
 
 def members(state: JobState) -> tuple[tuple[str, int, str], ...]:
-    """Undropped living tasks that have a body, roles in order, then by index."""
+    """Undropped living tasks that have a pod, roles in order, then by index."""
     return tuple(
         (role.name, task.index, task.uid)
         for role in state.roles

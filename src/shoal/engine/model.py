@@ -84,12 +84,12 @@ class Role:
     partition_size: int = 0  # members per partition; 0: no partitions
     victims: tuple[int, ...] = ()  # Victims.NAMED: removed first
     protected: frozenset[int] = frozenset()  # never chosen as long as another can be
-    force_after_seconds: int | None = None  # a leaving body is deleted by force then; None: never
+    force_after_seconds: int | None = None  # a terminating pod is deleted by force then; None: never
 
 
 @dataclass(frozen=True, slots=True)
 class GuardResult:
-    """What a guard answers: its new memo, what it blocks, decorations, and why."""
+    """The result of a guard: its new memo, what it blocks, decorations, and why."""
 
     memo: Any = None
     blocks: frozenset[str] = frozenset()  # of "create", "delete"

@@ -21,7 +21,7 @@ from shoal.kube.objects import Obj
 _NOTHING: Mapping[Any, Any] = {}
 
 
-DISRUPTED = "DisruptionTarget"  # the condition of a body that others send away
+DISRUPTED = "DisruptionTarget"  # the condition of a pod that is being evicted or preempted
 
 
 class PodPhase(Enum):
@@ -73,7 +73,7 @@ class ObservedPod(msgspec.Struct, frozen=True, gc=False):
     restarts_in_place: bool = False  # its restartPolicy is not Never
     conditions: frozenset[str] = frozenset()  # types whose status is True
     disruption: str = ""  # on whose behalf it is evicted, as the evicting component reports
-    marked: bool = False  # carries the mark of a doomed body
+    marked: bool = False  # carries the mark of a pod about to be deleted
     finalizer: bool = False  # carries our finalizer
     deletion_cost: int = 0
 
@@ -170,7 +170,7 @@ Target = TaskRef | RunOwnerRef | GroupRef | OwnedObjectRef | JobRef | CommandRef
 
 
 class Created(msgspec.Struct, frozen=True, gc=False):
-    """A create was answered with this uid."""
+    """A create succeeded; the object has this uid."""
 
     target: Target
     uid: str
@@ -191,7 +191,7 @@ class Gone(msgspec.Struct, frozen=True, gc=False):
 
 
 class Refused(msgspec.Struct, frozen=True, gc=False):
-    """A create was answered with an error. An answer that may have been lost on the way has code 0."""
+    """A create was rejected. Code 0: the response may have been lost."""
 
     target: Target
     code: int = 0

@@ -58,15 +58,15 @@ class PassContext:
         self.now = now
         self.stamp = now.replace(microsecond=0)  # what is stored: whole seconds
         self.roles: dict[str, Role] = {role.name: role for role in job.roles}
-        self.pods: dict[TaskKey, ObservedPod] = {}  # each task's own body
+        self.pods: dict[TaskKey, ObservedPod] = {}  # each task's own pod
         self.strays: list[ObservedPod] = []  # ours, and of no current attempt
         self.settled_pods: list[ObservedPod] = []  # ours, and settled
         self.used_names: set[TaskKey] = set()  # places whose name is not free
         self.losses: list[TaskRef] = []  # missing pods whose deletion was not requested
-        self.ended_attempts: list[TaskRef] = []  # attempts to be answered: retry or done
+        self.ended_attempts: list[TaskRef] = []  # attempts to be retried or done
         self.run_owner: ObservedRunOwner | None = None
         self.stray_run_owner: ObservedRunOwner | None = None  # has the run owner's name, but is not the run's
-        self.gone: set[tuple[object, str]] = set()  # confirmed by a live look
+        self.gone: set[tuple[object, str]] = set()  # confirmed by a live read
         self.refused: dict[TaskRef, Refused] = {}
         self.sizes: dict[str, int] = {}
         self.total = 0

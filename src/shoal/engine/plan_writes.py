@@ -53,7 +53,7 @@ def plan_writes(
 
 def plan_deletes(job: Job, state: JobState, context: PassContext) -> Iterator[Delete]:
     """Pods to delete, gracefully; terminating ones by force when their time is up."""
-    for pod in _pods_to_delete(job, state, context):
+    for pod in pods_to_delete(job, state, context):
         if not pod.leaving:
             yield Delete(_ref(pod), pod.uid)
     if job.policies.pod_policy.memory is Memory.RECORD and state.run.is_open:
@@ -69,7 +69,7 @@ def plan_deletes(job: Job, state: JobState, context: PassContext) -> Iterator[De
                 yield Delete(_ref(pod), pod.uid, grace_seconds=0, confirm=True)
 
 
-def _pods_to_delete(job: Job, state: JobState, context: PassContext) -> Iterator[ObservedPod]:
+def pods_to_delete(job: Job, state: JobState, context: PassContext) -> Iterator[ObservedPod]:
     yield from context.strays
     for pod in context.settled_pods:
         why = state.settled.get(pod.uid)

@@ -44,11 +44,11 @@ if TYPE_CHECKING:
 
 class RetryTiming(Enum):
     VERDICT = "verdict"  # retried or done as soon as the end is known
-    OVER = "over"  # only once the body is gone
+    OVER = "over"  # only once the pod is gone
 
 
 class SlotRelease(Enum):
-    """When the place of a body is free for the next one."""
+    """When the slot of a pod is free for the next one."""
 
     GONE = "gone"
     TERMINAL = "terminal"
@@ -69,9 +69,9 @@ class PodEndPolicy:
     container: str = ""  # for NAMED and TRAINING
     while_running: bool = False  # evaluate that container even while others keep the pod running
     external_deletion: ExternalDeletion = ExternalDeletion.LOST
-    at_termination: bool = True  # else only when the body is gone
-    success_beats_leaving: bool = False  # a leaving body that succeeded did succeed
-    disruption_is_loss: bool = False  # a failed body under DisruptionTarget counts as deleted by others
+    at_termination: bool = True  # else only when the pod is gone
+    success_beats_leaving: bool = False  # a terminating pod that succeeded did succeed
+    disruption_is_loss: bool = False  # a failed pod under DisruptionTarget counts as deleted by others
     leaving: Outcome = POD_LEAVING
     gone: Outcome = POD_GONE
     unseen: Outcome = POD_UNSEEN

@@ -21,7 +21,7 @@ from shoal.engine.observed import PodPhase, SignalKind
 from shoal.engine.pass_context import PassContext
 from shoal.engine.retry import BudgetScope, BudgetUnit, RetryBudget, WhenEmpty, restart
 from shoal.engine.state import DelayedAction, JobState, SettledReason, format_tasks
-from shoal.engine.types import GOOD, RESTARTS, Action, Event, EventType, Intent, Outcome, Stage, TaskRef, Trigger
+from shoal.engine.types import GOOD, RESTARTS, Action, Event, EventType, Intent, Outcome, TaskRef, Trigger
 from shoal.kube.messages import Message
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class Proposal(msgspec.Struct, frozen=True):
     why: Message
     outcome: Outcome | None = None
     cause: str = ""  # names what is charged, where it can be named
-    event: Event | None = None  # that it answers
+    event: Event | None = None  # that caused it
     charged: bool = True
 
 
@@ -68,7 +68,7 @@ def react(
     if not awaited and not state.due:
         return state, consumed, None
     state, raised = _raise_levels(job, state, context, awaited)
-    state = _drop_due(state, lambda due: _is_obsolete(state, due))
+    state = _drop_due(state, lambda due: due.lapses(state))
     proposal: Proposal | None = None
     for event in [*events, *raised]:
         reaction = _find(job, context, event)
@@ -141,7 +141,7 @@ def act(
 
 
 def announce(job: Job, context: PassContext, action: Action, why: Message) -> None:
-    """The Event that tools of the job's language look for."""
+    """The Event that tools for this kind of job expect."""
     if name := job.policies.actions.get(action):
         context.emit("", "ExecuteAction", action=name, cause=why)
 
@@ -275,11 +275,3 @@ def _drop_due(state: JobState, lapses: Callable[[DelayedAction], bool]) -> JobSt
     if not any(lapses(due) for due in state.due.values()):
         return state
     return replace(state, due={key: due for key, due in state.due.items() if not lapses(due)})
-
-
-def _is_obsolete(state: JobState, due: DelayedAction) -> bool:
-    """A delayed reaction to a failure or a loss lapses when the task runs again, or is dropped."""
-    if due.index < 0:
-        return False
-    task = state.task(TaskRef(due.role, due.index))
-    return task is None or task.dropped or (task.stage is Stage.RUNNING and task.uid != due.uid)

@@ -154,7 +154,11 @@ class BudgetTracker:
         for scope in scopes:
             self.charges[scope] = self._of(scope) + 1
         if not empty or scopes:
-            self._context.charge(self._cause(ref, task), *scopes, task=ref if not empty else None)
+            # The attempt that is charged is named by its record, else by its pod, if one was observed.
+            pod = self._context.pods.get((ref.role, ref.index))
+            attempt = f"{task.instance}/{task.attempt.number}" if task.instance else pod.uid if pod else ""
+            cause = f"retry {attempt}" if attempt else ""
+            self._context.charge(cause, *scopes, task=ref if not empty else None)
         if not empty:
             return True
         self._context.emit(str(ref), "RetriesExhausted", warning=True, task=str(ref))
@@ -167,13 +171,6 @@ class BudgetTracker:
 
     def _of(self, scope: str) -> int:
         return self.charges.get(scope, 0)
-
-    def _cause(self, ref: TaskRef, task: TaskState) -> str:
-        """The attempt that is charged: by its record, else by its pod, if one was observed."""
-        if task.instance:
-            return f"retry {task.instance}/{task.attempt.number}"
-        pod = self._context.pods.get((ref.role, ref.index))
-        return f"retry {pod.uid}" if pod is not None else ""
 
 
 def decide_retries(
@@ -219,7 +216,7 @@ def _retry_task(role: Role, task: TaskState, context: PassContext, *, charged: b
     code = "TaskRetried" if charged else "TaskRetried.Free"
     context.emit(ref, code, task=ref, attempt=task.attempt.number + 1, charged=task.charged + 1)
     not_before = None
-    if charged and task.outcome is not None:
+    if charged and role.retry.delay is not None and task.outcome is not None:
         seed = f"{context.job.uid}/{context.observed.nonce}/delay/{ref}/{task.attempt.number}"
         if seconds := retry_backoff(role.retry.delay, task.outcome, charged=task.charged, seed=seed):
             not_before = context.stamp + timedelta(seconds=seconds)

@@ -52,7 +52,7 @@ class Hold:
     group: bool = True  # the group is deleted
     clock: HoldClock = HoldClock.RESTARTS
     resume_charged: bool = False
-    renews_failed: bool = False  # of what was achieved only successes outlast a release; who failed is tried again
+    renews_failed: bool = False  # after a release only successes are kept; failed tasks are retried
     release_counts: bool = False  # the release is a run of its own, without members and seen for one pass
     ignores: frozenset[Action] = frozenset()  # commands without effect on a held job
 

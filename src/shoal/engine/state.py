@@ -23,14 +23,14 @@ _NOTHING: Mapping[str, Any] = {}
 
 
 class AttemptState(msgspec.Struct, frozen=True, gc=False):
-    """One try of a task; its body is a pod, known by uid."""
+    """One try of a task: one pod, identified by uid."""
 
     number: int = 0
     started: datetime | None = None
     ran: datetime | None = None
     completed: datetime | None = None
     uid: str | None = None
-    node: str | None = None  # None until the body was seen
+    node: str | None = None  # None until the pod was observed
     ip: str | None = None
     host_ip: str | None = None
     outcome: Outcome | None = None
@@ -49,7 +49,7 @@ class TaskState(msgspec.Struct, frozen=True, gc=False):
     dropped: bool = False  # scaled away; never cleared
     charged: int = 0  # retries that cost budget; attempt.number counts all
     had_pod: bool = False  # had a pod in this run that is not accounted for yet
-    reclaimed: bool = False  # gave its last body back, and has not run since
+    reclaimed: bool = False  # its last pod was reclaimed, and it has not run since
     not_before: datetime | None = None  # a delayed retry
     attempt: AttemptState = AttemptState()
 
@@ -88,7 +88,7 @@ class TaskState(msgspec.Struct, frozen=True, gc=False):
         return replace(self, had_pod=True, attempt=replace(self.attempt, uid=uid))
 
     def retried(self, now: datetime, *, charged: bool, not_before: datetime | None = None) -> TaskState:
-        """The next attempt, waiting for its body."""
+        """The next attempt, waiting for its pod."""
         return replace(
             self,
             stage=Stage.WAITING,
@@ -101,7 +101,7 @@ class TaskState(msgspec.Struct, frozen=True, gc=False):
         )
 
     def after_reclaim(self, now: datetime) -> TaskState:
-        """The next attempt, waiting for room: its body went because others needed the place."""
+        """The next attempt, waiting for room: its pod was deleted to make room for others."""
         return replace(self.retried(now, charged=False), reclaimed=True)
 
     def without_outcome(self) -> TaskState:
@@ -127,7 +127,7 @@ class TaskState(msgspec.Struct, frozen=True, gc=False):
         )
 
     def without_pod(self, now: datetime) -> TaskState:
-        """The same attempt without a body: an absence that means nothing."""
+        """The same attempt without a pod, where its absence is no loss."""
         return replace(
             self, stage=Stage.WAITING, since=now, had_pod=False, attempt=replace(self.attempt, uid=None, node=None)
         )
@@ -214,12 +214,19 @@ class DelayedAction(msgspec.Struct, frozen=True, gc=False):
     uid: str = ""
     outcome: Outcome | None = None
 
+    def lapses(self, state: JobState) -> bool:
+        """Whether the task that failed or was lost runs again, or was dropped."""
+        if self.index < 0:
+            return False
+        task = state.task(TaskRef(self.role, self.index))
+        return task is None or task.dropped or (task.stage is Stage.RUNNING and task.uid != self.uid)
+
 
 class Round(msgspec.Struct, frozen=True, gc=False):
     """The published group: rises when its members change or a new round is requested."""
 
     number: int = 0
-    members: tuple[tuple[str, int, str], ...] = ()  # role, index, uid of the body in rank order
+    members: tuple[tuple[str, int, str], ...] = ()  # role, index, uid of the pod in rank order
     asked: str = ""  # the last signal that requested a round
 
 
@@ -239,7 +246,7 @@ class JobState(msgspec.Struct, frozen=True, gc=False):
     run: Run = Run()
     roles: tuple[RoleState, ...] = ()
     charges: Mapping[str, int] = _NOTHING  # "" for the job, else a role's name
-    settled: Mapping[str, SettledReason] = _NOTHING  # by uid of a body, or a latch such as role:worker
+    settled: Mapping[str, SettledReason] = _NOTHING  # by uid of a pod, or a latch such as role:worker
     due: Mapping[str, DelayedAction] = _NOTHING
     handled: tuple[str, ...] = ()  # uids of commands whose effect is in here
     stamps: Stamps = Stamps()

@@ -99,7 +99,7 @@ def exceeded_limit(
 
 
 def force_due(state: JobState, pod: ObservedPod) -> datetime | None:
-    """When a leaving body is deleted by force; None: never."""
+    """When a terminating pod is deleted by force; None: never."""
     role = state.role(pod.role)
     if role is None or role.force_after_seconds is None or pod.leaving_since is None:
         return None

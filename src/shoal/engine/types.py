@@ -17,7 +17,7 @@ from shoal.kube.messages import Message
 
 
 class TaskRef(msgspec.Struct, frozen=True, gc=False, order=True):
-    """One place in a role. Members without an index of their own (random names) are numbered by the engine."""
+    """One place in a role. Pods with random names have no index of their own; the engine numbers them."""
 
     role: str
     index: int
@@ -74,8 +74,8 @@ class Outcome(msgspec.Struct, frozen=True, gc=False, rename={"failure_class": "n
     code: int = 0
     phrase: str = ""
     text: str = ""
-    attributes: tuple[str, ...] = ()  # the dialect's own refinement of the nature, kept for its report
-    final: bool = False  # no retry policy may answer it (a stop, a cut, a dropped task)
+    attributes: tuple[str, ...] = ()  # the dialect's own refinement of the class, kept for its report
+    final: bool = False  # never retried (a stop, a cut, a dropped task)
     trigger: Trigger | None = None
     detail: Detail | None = None
 
@@ -98,7 +98,7 @@ class Outcome(msgspec.Struct, frozen=True, gc=False, rename={"failure_class": "n
 class EventType(Enum):
     """Kinds of events a reaction may name. ANY is used in rules only."""
 
-    TASK_PENDING = "task pending"  # only with a delay, counted from the body's creation
+    TASK_PENDING = "task pending"  # only with a delay, counted from the pod's creation
     TASK_FAILED = "task failed"
     TASK_LOST = "task lost"
     ROLE_SUCCEEDED = "role succeeded"
@@ -119,7 +119,7 @@ class Event(msgspec.Struct, frozen=True, gc=False):
     at: datetime
     role: str = ""
     index: int = -1
-    uid: str = ""  # the body, group or signal it is about
+    uid: str = ""  # the pod, group or signal it is about
     code: int | None = None
 
     @property
@@ -157,7 +157,7 @@ class Intent(IntEnum):
 
 
 class Stage(IntEnum):
-    """The ladder a task attempt and a run climb; a later stage is a larger number."""
+    """The stages of a task attempt and of a run; a later stage is a larger number."""
 
     WAITING = 0  # wanted, not created
     REQUESTED = 1  # created, not seen yet
@@ -217,7 +217,7 @@ class PodNames(Enum):
 class Memory(Enum):
     RECORD = "record"  # every task whole: uid, stage, times (the job state is the status)
     LEVEL = "level"  # nothing about living pods: an absent one is created again, free
-    ROSTER = "roster"  # which tasks had a body in this run: an absent one is a loss
+    ROSTER = "roster"  # which tasks had a pod in this run: an absent one is a loss
     FINALIZER = "finalizer"  # finished pods stay until counted
 
 

@@ -106,7 +106,7 @@ def _assign_role_slots(role: RoleState, pods: list[ObservedPod], context: PassCo
 
 
 def deletion_rank(pod: ObservedPod | None, crowd: int = 0) -> tuple[object, ...]:
-    """How late a ReplicaSet sends this member away: unassigned, not running, not ready, cheap, crowded, young first.
+    """How late a ReplicaSet deletes this pod: unassigned, not running, not ready, cheap, crowded, young first.
 
     `crowd` is how many members share its node.
     """

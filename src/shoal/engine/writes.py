@@ -52,7 +52,7 @@ class Create(msgspec.Struct, frozen=True, gc=False):
     instance: str = ""  # of the task
     role_instance: str = ""
     rank: int = 0  # position among all tasks, roles in order
-    failures: int = 0  # charged so far; rides on the body under Memory.FINALIZER
+    failures: int = 0  # charged so far; annotated on the pod under Memory.FINALIZER
 
 
 class Apply(msgspec.Struct, frozen=True, gc=False):
@@ -77,14 +77,14 @@ class Delete(msgspec.Struct, frozen=True, gc=False):
 
 
 class Mark(msgspec.Struct, frozen=True, gc=False):
-    """Put the mark of a doomed body on it before it is deleted."""
+    """Mark a pod before it is deleted."""
 
     target: TaskRef
     uid: str
 
 
 class RemoveFinalizer(msgspec.Struct, frozen=True, gc=False):
-    """Take our finalizer off a body that is counted."""
+    """Remove our finalizer from a pod that is counted."""
 
     target: TaskRef
     uid: str
@@ -107,7 +107,7 @@ class GateStatus(msgspec.Struct, frozen=True, gc=False):
     open: bool = True
     message: str = ""
     reason: str = ""  # of an Event about it; '': none is needed
-    topic: str = ""  # an Event with another message about the same topic is not news; '': the message itself
+    topic: str = ""  # an Event with another message about the same topic is not repeated; '': the message itself
 
 
 class Step(msgspec.Struct, frozen=True, gc=False):
