@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import copy
+
 import click
 import pytest
 
@@ -12,6 +14,9 @@ WIDTH = 100
 
 
 def help_of(command: click.Command, name: str) -> str:
+    # A command keeps the help option of the first context it is used in, and other tests use it without its group.
+    command = copy(command)
+    command._help_option = None
     settings = {**shoal.context_settings, "terminal_width": WIDTH, "max_content_width": WIDTH}
     return command.get_help(click.Context(command, info_name=name, **settings))
 

@@ -97,7 +97,7 @@ def test_a_cluster_is_started_looked_at_and_stopped(person: Callable[[str], Pers
 
     status = anna.status()
     assert (status["running"], len(status["nodes"]), status["pods"]) == (True, 1, {})
-    assert anna.types("down").endswith("Stopped. `shoal up` starts it again where it was.\n")
+    assert anna.types("down").endswith("Stopped. `shoal up` starts it again.\n")
     assert "No cluster runs" in anna.types("status", code=3)
 
 
@@ -164,7 +164,7 @@ def test_nodes_are_as_they_were_unless_asked_and_empty(person: Callable[[str], P
     anna.types("down")
     said = anna.types("up", "--detach", "--nodes", "1", code=1)
     assert "pods run on node" in said
-    assert "Start without --nodes to go on as before" in said
+    assert "Start without --nodes to keep the nodes as they are" in said
 
     anna.types("up", "--detach")
     assert anna.status()["nodes"] == nodes

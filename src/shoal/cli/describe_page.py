@@ -90,7 +90,7 @@ def headline(found: FoundJob, state: JobState, now: datetime) -> str:
     elif state.is_held and run.outcome is not None:
         what += f": {why_ended(state, run.outcome)}"
     if run.number:  # a resumed job has runs that did nothing wrong
-        after = f", after {run.number} failed run{'s' * (run.number > 1)}" if state.stamps.held is None else ""
+        after = f", after {run.number} unsuccessful run{'s' * (run.number > 1)}" if state.stamps.held is None else ""
         what += f"; this is run {run.number}{after}"
     return f"{what}."
 

@@ -46,7 +46,7 @@ Name = Annotated[str, BeforeValidator(check_label)]
 PLANNERS = {
     "evictWholeGangs": "evict_whole_gangs",
     "evictionAttempts": "eviction_attempts",
-    "inqueueTimeout": "inqueueparse_timeout_seconds",
+    "inqueueTimeout": "inqueue_timeout_seconds",
     "backoff": "backoff_seconds",
     "hold": "hold_seconds",
     "reserveAfter": "starving_seconds",
