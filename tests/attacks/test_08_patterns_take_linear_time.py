@@ -16,7 +16,7 @@ from shoal.dialects.framework.settings import settings
 from shoal.kube import kinds
 from shoal.kube.structural_schema.re2 import BadPattern, compiled
 from shoal.scheduler.api.hypernodes import check
-from shoal.scheduler.hypernode_domains import _chosen
+from shoal.scheduler.cache.hypernode_domains import _chosen
 
 PATTERNS = ["^(a+)+$", "^(a|a)*$", "^(a*)*b$", "(.*a){20}$", "^(a|aa)+$"]
 TEXT = "a" * 50_000 + "!"

@@ -11,7 +11,7 @@ from shoal.cluster.informer import Change
 from shoal.kube.kinds import NODE, POD
 from shoal.kube.objects import Key, Obj
 from shoal.scheduler.api.pod_groups import POD_GROUP
-from shoal.scheduler.event_handlers import CacheUpdater
+from shoal.scheduler.cache.scheduler_cache import CacheUpdater
 from shoal.scheduler.planner.cache import ClusterView
 from shoal.scheduler.planner.plan_types import Plan
 from shoal.scheduler.planner.planner import plan

@@ -10,10 +10,10 @@ from kit.planner_board import cores
 from shoal.cluster.informer import Change
 from shoal.kube.kinds import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, STORAGE_CLASS, Kind
 from shoal.kube.objects import Key, Obj, key_of, name_of
+from shoal.scheduler.cache.volume_claims import VolumeClaims
 from shoal.scheduler.messages import text
 from shoal.scheduler.planner.snapshot_types import Node
 from shoal.scheduler.planner.volume_matching import NO_PROVISIONER, SELECTED_NODE, is_within
-from shoal.scheduler.volume_claims import VolumeClaims
 
 ZONE = "topology.kubernetes.io/zone"
 POD: Obj = {

@@ -17,8 +17,8 @@ from shoal.kube.kinds import CUSTOM_RESOURCE_DEFINITION, POD, Kind
 from shoal.kube.objects import Obj
 from shoal.kube.structural_schema import kinds_of
 from shoal.operator.webhook import answer, validating_kinds
-from shoal.scheduler.admission import admit
 from shoal.scheduler.api.pod_groups import BELOW_ZERO, ONE_TIER, POD_GROUP, QUEUE, definitions
+from shoal.scheduler.queue_validation import admit
 
 STANDING = ("commands.bus.volcano.sh", "jobs.batch.volcano.sh", "podgroups.scheduling.volcano.sh", QUEUE.resource)
 

@@ -18,8 +18,8 @@ from shoal.controllers.persistent_volumes import PersistentVolumeController
 from shoal.kube.errors import ApiError, conflict
 from shoal.kube.kinds import NODE, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, POD, STORAGE_CLASS
 from shoal.kube.objects import Obj, annotations_of, at_path, name_of
+from shoal.scheduler.cache.volume_claims import VolumeClaims
 from shoal.scheduler.planner.volume_matching import NO_PROVISIONER, SELECTED_NODE
-from shoal.scheduler.volume_claims import VolumeClaims
 
 MODES = ["ReadWriteOnce"]
 

@@ -6,7 +6,7 @@ from shoal.cluster.clock import VirtualClock
 from shoal.cluster.informer import Change
 from shoal.kube.kinds import NODE, POD
 from shoal.kube.objects import Key, Obj
-from shoal.scheduler.event_handlers import CacheUpdater
+from shoal.scheduler.cache.scheduler_cache import CacheUpdater
 from shoal.scheduler.messages import text
 from shoal.scheduler.planner.cache import ClusterView
 from shoal.scheduler.planner.planner import plan

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kit.planner_board import NS, RACK, Board, binds, said
-from shoal.scheduler.hypernode_domains import resolved
+from shoal.scheduler.cache.hypernode_domains import resolved
 from shoal.scheduler.planner.from_objects import group_from
 from shoal.scheduler.planner.gang_types import HyperNode, SubgroupPolicy, TopologyConstraint
 

@@ -40,19 +40,19 @@ from shoal.kube.objects import Key, Obj
 from shoal.logs import Logger
 from shoal.scheduler.api.hypernodes import HYPER_NODE
 from shoal.scheduler.api.pod_groups import COMMAND
-from shoal.scheduler.binder import Binder
-from shoal.scheduler.dispatcher import Dispatcher
-from shoal.scheduler.event_handlers import CacheUpdater
+from shoal.scheduler.cache.hypernode_domains import HyperNodeResolver
+from shoal.scheduler.cache.limits import LimitsUpdater
+from shoal.scheduler.cache.scheduler_cache import CacheUpdater
+from shoal.scheduler.effects.binder import Binder
+from shoal.scheduler.effects.dispatcher import Dispatcher
+from shoal.scheduler.effects.queue_controller import QueueController
+from shoal.scheduler.effects.status_writer import AT_ONCE, GroupStatusWriter, PodStatusWriter
 from shoal.scheduler.gauges import SchedulerGauges
-from shoal.scheduler.hypernode_domains import HyperNodeResolver
-from shoal.scheduler.limits_handlers import LimitsUpdater
 from shoal.scheduler.messages import text
 from shoal.scheduler.metrics import SchedulerMetrics
 from shoal.scheduler.planner.gang_types import PlannerSettings
 from shoal.scheduler.planner.plan_types import GroupResult, Plan, Wait
-from shoal.scheduler.queue_controller import QueueController
 from shoal.scheduler.scope import SchedulerScope
-from shoal.scheduler.status_writer import AT_ONCE, GroupStatusWriter, PodStatusWriter
 
 if TYPE_CHECKING:
     from shoal.scheduler.planner.cache import ClusterView

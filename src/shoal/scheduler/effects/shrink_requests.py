@@ -23,9 +23,9 @@ from shoal.kube.errors import ApiError
 from shoal.kube.messages import Message
 from shoal.kube.objects import Key, Obj, annotations_of, is_terminating, uid_of
 from shoal.scheduler.api.pod_groups import RECLAIM, RECLAIM_REASON
-from shoal.scheduler.dispatcher import Dispatcher
-from shoal.scheduler.event_handlers import CacheUpdater
-from shoal.scheduler.events import record
+from shoal.scheduler.cache.scheduler_cache import CacheUpdater
+from shoal.scheduler.effects.dispatcher import Dispatcher
+from shoal.scheduler.effects.events import record
 from shoal.scheduler.messages import text
 from shoal.scheduler.planner.plan_types import Evict, ShrinkRequest
 from shoal.scheduler.scope import SchedulerScope

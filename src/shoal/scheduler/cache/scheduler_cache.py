@@ -20,14 +20,14 @@ from shoal.kube.kinds import POD
 from shoal.kube.messages import Message
 from shoal.kube.objects import Key, Obj, is_terminating, key_of, labels_of, uid_of
 from shoal.logs import Logger
-from shoal.scheduler.gang_tracker import GangTracker
+from shoal.scheduler.cache.gang_tracker import GangTracker
+from shoal.scheduler.cache.volume_claims import VolumeClaims
 from shoal.scheduler.planner.from_objects import affinity_terms, group_from, pod_from, queue_from, state_of
 from shoal.scheduler.planner.gang_types import PodGroup, PodGroupPhase, Queue
 from shoal.scheduler.planner.message_parts import waiting
 from shoal.scheduler.planner.plan_types import Bind, Plan
 from shoal.scheduler.planner.snapshot_types import Pod, PodState, node_from
 from shoal.scheduler.scope import SchedulerScope
-from shoal.scheduler.volume_claims import VolumeClaims
 
 if TYPE_CHECKING:
     from shoal.scheduler.planner.cache import ClusterView

@@ -22,17 +22,17 @@ from shoal.kube.messages import Message
 from shoal.kube.objects import Key, Obj, uid_of
 from shoal.kube.times import rfc3339
 from shoal.logs import Logger
-from shoal.scheduler.dispatcher import Dispatcher
-from shoal.scheduler.event_handlers import CacheUpdater
-from shoal.scheduler.events import record
+from shoal.scheduler.cache.scheduler_cache import CacheUpdater
+from shoal.scheduler.effects.dispatcher import Dispatcher
+from shoal.scheduler.effects.events import record
+from shoal.scheduler.effects.shrink_requests import ShrinkRequester
+from shoal.scheduler.effects.volume_binder import GangBinding, VolumeBinder
 from shoal.scheduler.messages import condition_text
 from shoal.scheduler.metrics import SchedulerMetrics
 from shoal.scheduler.planner.plan_types import Bind, Evict, Plan, Wait
 from shoal.scheduler.planner.snapshot_types import PodState
 from shoal.scheduler.scope import SchedulerScope
-from shoal.scheduler.shrink_requests import ShrinkRequester
 from shoal.scheduler.timers import Timers
-from shoal.scheduler.volume_binding import GangBinding, VolumeBinder
 
 log = Logger(__name__)
 

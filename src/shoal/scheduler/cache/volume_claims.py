@@ -18,6 +18,7 @@ from shoal.cluster.informer import Change
 from shoal.kube.kinds import PERSISTENT_VOLUME, STORAGE_CLASS
 from shoal.kube.messages import Message
 from shoal.kube.objects import Key, Obj, annotations_of, at_path, is_terminating, key_of, name_of, uid_of
+from shoal.scheduler.cache.volume_index import VolumeIndex
 from shoal.scheduler.planner.snapshot_types import Node
 from shoal.scheduler.planner.volume_matching import (
     NO_PROVISIONER,
@@ -33,7 +34,6 @@ from shoal.scheduler.planner.volume_matching import (
     smallest,
     waits_for_first_consumer,
 )
-from shoal.scheduler.volume_index import VolumeIndex
 
 
 @dataclass(frozen=True, slots=True)

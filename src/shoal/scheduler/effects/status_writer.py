@@ -28,9 +28,9 @@ from shoal.kube.kinds import POD
 from shoal.kube.messages import Message
 from shoal.kube.objects import Key, Obj, key_of, uid_of
 from shoal.kube.times import rfc3339
-from shoal.scheduler.dispatcher import Request
-from shoal.scheduler.event_handlers import CacheUpdater
-from shoal.scheduler.events import record
+from shoal.scheduler.cache.scheduler_cache import CacheUpdater
+from shoal.scheduler.effects.dispatcher import Request
+from shoal.scheduler.effects.events import record
 from shoal.scheduler.messages import condition_text
 from shoal.scheduler.planner.gang_types import PodGroupPhase
 from shoal.scheduler.planner.plan_types import GroupResult, Wait

@@ -22,14 +22,14 @@ from shoal.kube.kinds import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM
 from shoal.kube.messages import Message
 from shoal.kube.objects import Key, Obj, annotations_of, name_of, uid_of
 from shoal.logs import Logger
-from shoal.scheduler.dispatcher import Dispatcher
-from shoal.scheduler.event_handlers import CacheUpdater
+from shoal.scheduler.cache.scheduler_cache import CacheUpdater
+from shoal.scheduler.cache.volume_claims import VolumeChoice
+from shoal.scheduler.effects.dispatcher import Dispatcher
 from shoal.scheduler.planner.message_parts import waiting
 from shoal.scheduler.planner.plan_types import Bind, Plan, Wait
 from shoal.scheduler.planner.snapshot_types import Node
 from shoal.scheduler.planner.volume_matching import BY_CONTROLLER, SELECTED_NODE, reference_to
 from shoal.scheduler.timers import Timers
-from shoal.scheduler.volume_claims import VolumeChoice
 
 log = Logger(__name__)
 

@@ -22,8 +22,8 @@ from shoal.kube.kinds import Kind
 from shoal.kube.messages import Message
 from shoal.kube.objects import Key, Obj, annotations_of, at_path, name_of, namespace_of, uid_of
 from shoal.scheduler.api.pod_groups import COMMAND, QUEUE
-from shoal.scheduler.event_handlers import CacheUpdater
-from shoal.scheduler.events import record
+from shoal.scheduler.cache.scheduler_cache import CacheUpdater
+from shoal.scheduler.effects.events import record
 from shoal.scheduler.planner.from_objects import CLOSED_BY_PARENT
 from shoal.scheduler.planner.gang_types import INQUEUE, UNKNOWN, PodGroupPhase, Queue
 from shoal.scheduler.planner.queue_state import DEFAULT, ROOT, QueueInvalid, close, reopen, state
