@@ -16,8 +16,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.core import Metric
 
 from shoal.kube.times import parse
-from shoal.scheduler.duration_tracking import Durations
-from shoal.scheduler.gauges import idle_metrics
+from shoal.scheduler.gauges import Durations, idle_metrics
 from shoal.scheduler.planner.plan_types import Plan
 
 _MILLISECONDS = (0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000)

@@ -35,4 +35,4 @@ class SchedulerScope:
     @property
     def manages_queues(self) -> bool:
         """Only a scheduler that sees all groups reports what queues hold, and executes Commands for them."""
-        return self.all_groups and self.namespace is None
+        return self.gangs and self.all_groups and self.namespace is None

@@ -6,7 +6,7 @@ HyperNode changes, or a node is added, removed or relabelled.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -24,19 +24,19 @@ log = Logger(__name__)
 
 
 class HyperNodeResolver:
-    def __init__(self, view: ClusterView, on_news: Callable[[], None]) -> None:
+    def __init__(self, view: ClusterView) -> None:
         self._view = view
-        self._on_news = on_news
         self._objects: dict[str, Obj] = {}
         self._labels: dict[str, Mapping[str, str]] = {}  # of nodes
         self._known: dict[str, HyperNode] = {}
+        self._is_stale = False
 
     def changed(self, change: Change) -> None:
         if change.new is None:
             self._objects.pop(change.key.name, None)
         else:
             self._objects[change.key.name] = change.new
-        self._resolve()
+        self._is_stale = True
 
     def node_changed(self, change: Change) -> None:
         labels = labels_of(change.new) if change.new is not None else None
@@ -46,19 +46,21 @@ class HyperNodeResolver:
             del self._labels[change.key.name]
         else:
             self._labels[change.key.name] = labels
-        if self._objects:
-            self._resolve()
+        self._is_stale = self._is_stale or bool(self._objects)
 
-    def _resolve(self) -> None:
+    def update_view(self) -> bool:
+        """Once after all events that have arrived; returns whether a domain has changed."""
+        if not self._is_stale:
+            return False
+        self._is_stale = False
         found = resolved(self._objects, self._labels)
         for name in self._known.keys() - found.keys():
             self._view.remove_hypernode(name)
         for name, domain in found.items():
             if self._known.get(name) != domain:
                 self._view.set_hypernode(domain)
-        if found != self._known:
-            self._known = found
-            self._on_news()
+        is_changed, self._known = found != self._known, found
+        return is_changed
 
 
 @dataclass(frozen=True, slots=True)

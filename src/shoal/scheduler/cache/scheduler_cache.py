@@ -1,4 +1,4 @@
-"""Informer event handlers: they write watch events into the planner's view as they arrive.
+"""The cache of the scheduler: events and the outcomes of requests, applied to the planner's view in their order.
 
 The view is ahead of the watches: a pod that is being bound is on its node already, one that is being evicted leaves. An
 event from before that changes neither; one that shows it, or a rejected request, ends the assumption. What was written
@@ -9,23 +9,53 @@ groups, theirs are known here as far as their pods are on nodes, so that their p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from shoal.cluster.clock import Clock
 from shoal.cluster.informer import Change
 from shoal.kube.errors import ApiError
-from shoal.kube.kinds import POD
+from shoal.kube.kinds import (
+    NAMESPACE,
+    NODE,
+    PERSISTENT_VOLUME,
+    PERSISTENT_VOLUME_CLAIM,
+    POD,
+    POD_DISRUPTION_BUDGET,
+    PRIORITY_CLASS,
+    RESOURCE_QUOTA,
+    STORAGE_CLASS,
+)
 from shoal.kube.messages import Message
 from shoal.kube.objects import Key, Obj, is_terminating, key_of, labels_of, uid_of
 from shoal.logs import Logger
+from shoal.scheduler.api.hypernodes import HYPER_NODE
+from shoal.scheduler.api.pod_groups import POD_GROUP, QUEUE
 from shoal.scheduler.cache.gang_tracker import GangTracker
+from shoal.scheduler.cache.hypernode_domains import HyperNodeResolver
+from shoal.scheduler.cache.limits import LimitsUpdater
 from shoal.scheduler.cache.volume_claims import VolumeClaims
+from shoal.scheduler.channels import (
+    BindFailed,
+    CacheChanges,
+    ClaimFailed,
+    ClaimRetry,
+    ClaimsReleased,
+    CycleDue,
+    Decisions,
+    Event,
+    EvictionFailed,
+    EvictionRefused,
+    EvictionRetry,
+    GangStarted,
+    Outcome,
+    QueueUpdated,
+)
 from shoal.scheduler.planner.from_objects import affinity_terms, group_from, pod_from, queue_from, state_of
-from shoal.scheduler.planner.gang_types import PodGroup, PodGroupPhase, Queue
+from shoal.scheduler.planner.gang_types import PodGroup, PodGroupPhase
 from shoal.scheduler.planner.message_parts import waiting
-from shoal.scheduler.planner.plan_types import Bind, Plan
+from shoal.scheduler.planner.plan_types import Plan
 from shoal.scheduler.planner.snapshot_types import Pod, PodState, node_from
 from shoal.scheduler.scope import SchedulerScope
 
@@ -47,48 +77,125 @@ class Assumed:
     devices: tuple[int, ...]
 
 
-class CacheUpdater:
+class SchedulerCache:
+    """`apply`, `take_changes` and `assume` are its interface; everything else that is public is for reading."""
+
     def __init__(
         self,
         view: ClusterView,
         scope: SchedulerScope,
         clock: Clock,
         *,
-        on_news: Callable[[], None],
-        on_group: Callable[[Key], None] = lambda _: None,
-        on_started: Callable[[Key], None] = lambda _: None,
-        on_queue: Callable[[str], None] = lambda _: None,
-        on_stale: Callable[[], None] = lambda: None,
+        pods: Mapping[Key, Obj],
+        groups: Mapping[Key, Obj],
     ) -> None:
-        """`on_news`: another plan may come out differently. `on_group`: pods of the group look different.
-        `on_stale`: pods are to be read again (`read_again`), and then perhaps it may.
-        `on_started`: the last of its binds came through. `on_queue`: a queue may hold another amount."""
+        """`pods` and `groups` are the objects that the informers have; they may be ahead of the events."""
         self.view = view
         self.claims = VolumeClaims(lambda node: node in view.resources.rows)
         self.unreadable: dict[Key, Message] = {}  # groups, and why
+        self.needs_cycle = False  # another plan may come out differently
         self._scope = scope
         self._clock = clock
-        self._on_news = on_news
-        self._on_group = on_group
-        self._on_queue = on_queue
-        self._on_stale = on_stale
+        self._pods = pods
+        self._group_objects = groups
+        self._limits = LimitsUpdater(view)
+        self._hypernodes = HyperNodeResolver(view)
+        self._starting = GangTracker(view)
+        self._changes = CacheChanges()
         self._groups: dict[Key, Obj] = {}  # where another scheduler admits those that none of our pods names
         self._named: set[Key] = set()  # by our pods
         self._classes: dict[str, Obj] = {}
         self._namespace_labels: dict[str, Mapping[str, str]] = {}
         self._selects_namespaces: set[Key] = set()  # pods with a rule about namespaces with certain labels
         self._binding: dict[Key, Assumed] = {}
-        self._starting = GangTracker(view, on_started)
         self._leaving: dict[Key, str] = {}  # uids of pods that are being evicted, or reclaimed
         self._kept: dict[Key, str] = {}  # of pods that the server would not let go
+        self._handlers: dict[str, Callable[[Change], None]] = {
+            POD.kind: self._pod_changed,
+            NODE.kind: self._node_changed,
+            POD_GROUP.kind: self._group_changed,
+            QUEUE.kind: self._queue_changed,
+            PRIORITY_CLASS.kind: self._class_changed,
+            NAMESPACE.kind: self._namespace_changed,
+            HYPER_NODE.kind: self._hypernodes.changed,
+            RESOURCE_QUOTA.kind: self._quota_changed,
+            POD_DISRUPTION_BUDGET.kind: self._budget_changed,
+            STORAGE_CLASS.kind: self.claims.changed,
+            PERSISTENT_VOLUME.kind: self.claims.changed,
+            PERSISTENT_VOLUME_CLAIM.kind: self.claims.changed,
+        }
 
     @property
     def now(self) -> float:
         return self._clock.now().timestamp()
 
-    # Nodes, queues, priorities
+    # The interface: events in, changes out, decisions in
 
-    def node_changed(self, change: Change) -> None:
+    def apply(self, events: Iterable[Event]) -> None:
+        for event in events:
+            try:
+                if isinstance(event, Change):
+                    if (handler := self._handlers.get(event.kind.kind)) is not None:
+                        handler(event)
+                    self._changes.objects.append(event)
+                else:
+                    self._apply_outcome(event)
+            except Exception:
+                # One event of many: the others must be applied all the same.
+                log.exception("event could not be applied", kind=type(event).__name__)
+        # Pods that may find other volumes than before are read once after all events. A pod that is being bound has
+        # its volumes, or is read again when that fails.
+        for key in self.claims.take_stale():
+            if key in self._pods and key not in self._binding:
+                self._pod_changed(Change(POD, key, None, self._pods[key]))
+        if self._hypernodes.update_view():
+            self.needs_cycle = True
+
+    def take_changes(self) -> CacheChanges:
+        """What has changed since the last call."""
+        for key in self._starting.started:
+            gang = self.view.groups.get(key)
+            if gang is not None:
+                seconds = None if self._starting.is_foreign(key) else self.now - gang.group.created
+                self._changes.started.append(GangStarted(key, seconds))
+        self._starting.started.clear()
+        taken, self._changes = self._changes, CacheChanges()
+        return taken
+
+    def assume(self, decisions: Decisions) -> None:
+        """Write the decisions in, as the cluster will show them soon."""
+        self.assume_plan(decisions.plan)
+        for volumes in decisions.volumes:
+            self.claims.begin(volumes.choices)
+
+    def assume_plan(self, made: Plan) -> None:
+        now = self.now
+        for bind in made.binds:
+            self._binding[bind.pod] = Assumed(bind.uid, bind.node, now, bind.devices)
+        for eviction in made.evictions:
+            self._leaving[eviction.pod] = eviction.uid
+        for shrink in made.shrinks:
+            for key in shrink.pods:
+                self._leaving[key] = self.view.pods[key].uid
+        self._starting.assume(made, now)
+
+    def is_ours(self, key: Key) -> bool:
+        """Whether this scheduler admits the group and writes its status."""
+        return self._scope.all_groups or key in self._named
+
+    def is_starting(self, key: Key) -> bool:
+        """Whether pods of the gang are being bound that never were together before."""
+        return key in self._starting
+
+    # Nodes, queues, priorities, limits
+
+    def _node_changed(self, change: Change) -> None:
+        self._update_node(change)
+        self._hypernodes.node_changed(change)
+        if change.old is None or change.new is None:
+            self.reread(self.claims.selected_on(change.key.name))
+
+    def _update_node(self, change: Change) -> None:
         name = change.key.name
         if change.new is None:
             self.view.remove_node(name)
@@ -102,9 +209,9 @@ class CacheUpdater:
             if row is not None and self.view.resources.nodes[row] == node:
                 return  # a heartbeat changes nothing here
             self.view.set_node(replace(node, allocatable=bounded(node.allocatable)))
-        self._on_news()
+        self.needs_cycle = True
 
-    def queue_changed(self, change: Change) -> None:
+    def _queue_changed(self, change: Change) -> None:
         name = change.key.name
         if change.new is None:
             self.view.remove_queue(name)
@@ -123,21 +230,15 @@ class CacheUpdater:
             if self.view.queues.get(name) == queue:
                 return
             self.view.set_queue(queue)
-        self._on_news()
+        self.needs_cycle = True
 
-    def queue_updated(self, queue: Queue) -> None:
-        """Our own update, applied at once: no group is admitted to a closed queue because the watch is late."""
-        if queue.name in self.view.queues:
-            self.view.set_queue(queue)
-            self._on_news()
-
-    def class_changed(self, change: Change, groups: Mapping[Key, Obj]) -> None:
+    def _class_changed(self, change: Change) -> None:
         """A class may come after the groups that name it."""
         if change.new is None:
             self._classes.pop(change.key.name, None)
         else:
             self._classes[change.key.name] = change.new
-        for key, obj in groups.items():
+        for key, obj in self._group_objects.items():
             gang = self.view.groups.get(key)
             if gang is not None and gang.known and gang.group.priority != self._priority(obj):
                 self._read_group(key, obj)
@@ -147,7 +248,7 @@ class CacheUpdater:
         found = self._classes.get(name or "") or next((c for c in self._classes.values() if c.get("globalDefault")), {})
         return int(found.get("value") or 0)
 
-    def namespace_changed(self, change: Change, pods: Mapping[Key, Obj]) -> None:
+    def _namespace_changed(self, change: Change) -> None:
         """A namespace may get the labels that a rule of a pod selects after the pod was read."""
         name = change.key.name
         before = self._namespace_labels.pop(name, None)
@@ -156,19 +257,31 @@ class CacheUpdater:
             self._namespace_labels[name] = labels
         if before == labels:
             return
-        for key in sorted(self._selects_namespaces & self.view.pods.keys() & pods.keys()):
-            pod = self.view.pods[key]
-            if uid_of(pods[key]) != pod.uid or not any(
+        for key in sorted(self._selects_namespaces & self.view.pods.keys() & self._pods.keys()):
+            pod, obj = self.view.pods[key], self._pods[key]
+            if uid_of(obj) != pod.uid or not any(
                 term.selection_changes(name, labels) for term in (*pod.together, *pod.apart)
             ):
                 continue
-            together, apart = affinity_terms(pods[key], self._namespace_labels)
+            together, apart = affinity_terms(obj, self._namespace_labels)
             self.view.set_pod(replace(pod, together=together, apart=apart))
-            self._on_news()
+            self.needs_cycle = True
+
+    def _quota_changed(self, change: Change) -> None:
+        if self._limits.quota_changed(change):
+            self.needs_cycle = True
+
+    def _budget_changed(self, change: Change) -> None:
+        if not self._limits.budget_changed(change):
+            return
+        for key, uid in list(self._kept.items()):
+            if key.namespace == change.key.namespace:
+                self._apply_outcome(EvictionRetry(key, uid))
+        self.needs_cycle = True
 
     # Groups
 
-    def group_changed(self, change: Change) -> None:
+    def _group_changed(self, change: Change) -> None:
         key, obj = change.key, change.new
         if obj is None or is_terminating(obj):
             self._group_deleted(key)
@@ -181,22 +294,18 @@ class CacheUpdater:
     def _group_deleted(self, key: Key) -> None:
         self._groups.pop(key, None)
         if self.unreadable.pop(key, None) is not None:
-            self._on_news()  # its pods report that it cannot be read
+            self.needs_cycle = True  # its pods report that it cannot be read
         gang = self.view.groups.get(key)
         if gang is not None and gang.known:
-            self._on_queue(gang.group.queue)
+            self._changes.queues[gang.group.queue] = None
             self.view.remove_group(key)
-            self._on_news()
+            self.needs_cycle = True
         self._remove_group(key)
 
     def _remove_group(self, key: Key) -> None:
         self._starting.group_gone(key)
         if key not in self.view.groups:
             self._named.discard(key)
-
-    def is_ours(self, key: Key) -> bool:
-        """Whether this scheduler admits the group and writes its status."""
-        return self._scope.all_groups or key in self._named
 
     def _sync_group(self, key: Key, *, fresh: bool = False) -> None:
         """Add it to the view, or remove it. `fresh`: its event has just arrived."""
@@ -218,7 +327,7 @@ class CacheUpdater:
             why = waiting(Message("Group.Unreadable", {"group": key.name, "error": str(wrong)}))
             if self.is_ours(key) and self.unreadable.get(key) != why:
                 self.unreadable[key] = why
-                self._on_news()
+                self.needs_cycle = True
             self.view.remove_group(key)
             return
         self.unreadable.pop(key, None)
@@ -231,15 +340,16 @@ class CacheUpdater:
         if group != known:
             self.view.set_group(group)
             self._starting.check_started(key)
-            self._on_news()
+            self.needs_cycle = True
 
     def _with_history(self, group: PodGroup, known: PodGroup | None) -> PodGroup:
-        """With its history. One that was let in by an earlier life of ours has its time in the queue once more."""
+        """The group with what this scheduler remembers of it, or can conclude."""
         if not self.is_ours(group.key):  # its pods are on nodes, so it has been admitted
             return replace(
                 group, ran=True, phase=PodGroupPhase.INQUEUE if group.phase is PodGroupPhase.PENDING else group.phase
             )
         if known is None:
+            # Admitted by an earlier process: its time in the queue starts again, because its start was not recorded.
             if group.phase is PodGroupPhase.INQUEUE:
                 group = replace(group, inqueue_since=self.now)
             return replace(group, ran=True) if self._starting.is_foreign(group.key) else group
@@ -254,67 +364,41 @@ class CacheUpdater:
 
     # Pods
 
-    def pod_changed(self, change: Change) -> None:
+    def _pod_changed(self, change: Change) -> None:
         obj, known = change.new, self.view.pods.get(change.key)
         if known is not None and (obj is None or known.uid != uid_of(obj)):
-            self._remove(known)
+            self._remove_pod(known)
             known = None
         if obj is None:
             return
-        pod = self._assumed(self._as_before(change, known) or self._read_pod(obj), known)
+        pod = self._assumed(self._moved(change, known) or self._read_pod(obj), known)
         if pod.group is not None:
-            self._add_to_group(pod.group, obj)
+            if not self._scope.is_responsible_for(obj):
+                self._starting.placed_by_other(pod.group)
+            elif not self._scope.all_groups:
+                self._named.add(pod.group)
         if pod != known:
             self.view.set_pod(pod)
-            self._on_queue(self.view.gang_of(pod).group.queue)
+            self._changes.queues[self.view.gang_of(pod).group.queue] = None
         if known is not None and known.gated and not pod.gated:
-            self._gates_removed(pod)
+            gang = self.view.gang_of(pod)
+            if gang.known and not gang.lone and gang.group.inqueue_since is not None:
+                # The group's time in the queue starts now: before, it could not use it.
+                self.view.set_group(replace(gang.group, inqueue_since=self.now))
         if pod.group is not None:
             if pod != known:
                 self._sync_group(pod.group)
-                self._on_group(pod.group)
+                self._changes.groups[pod.group] = None
             if obj["spec"].get("nodeName"):
                 self._starting.bind_finished(pod.group, pod.key)
         if obj["spec"].get("nodeName"):
             self.claims.remove_pod(pod.key)
-        if known is None or (pod != known and not _is_irrelevant_change(known, pod)):
-            self._on_news()
+        if known is None or (pod != known and not only_started(known, pod)):
+            self.needs_cycle = True
 
-    def _gates_removed(self, pod: Pod) -> None:
-        """The group's time in the queue starts now: before, it could not use it."""
-        gang = self.view.gang_of(pod)
-        if gang.known and not gang.lone and gang.group.inqueue_since is not None:
-            self.view.set_group(replace(gang.group, inqueue_since=self.now))
-
-    def _add_to_group(self, group: Key, obj: Obj) -> None:
-        if not self._scope.is_responsible_for(obj):
-            self._starting.placed_by_other(group)
-        elif not self._scope.all_groups:
-            self._named.add(group)
-
-    def is_starting(self, key: Key) -> bool:
-        """Whether pods of the gang are being bound that never were together before."""
-        return key in self._starting
-
-    def is_foreign(self, key: Key) -> bool:
-        """Whether another scheduler places pods of the gang."""
-        return self._starting.is_foreign(key)
-
-    def claim_changed(self, change: Change) -> None:
-        """A claim, a volume or a class of them."""
-        self.claims.changed(change)
-        if self.claims.is_stale:
-            self._on_stale()
-
-    def read_again(self, pods: Mapping[Key, Obj]) -> None:
-        """Read pods again that may find other volumes than before.
-        A pod that is being bound has its own, or is read again when that fails."""
-        for key in self.claims.take_stale():
-            if key in pods and key not in self._binding:
-                self.pod_changed(Change(POD, key, None, pods[key]))
-
-    def _as_before(self, change: Change, known: Pod | None) -> Pod | None:
-        """Nearly every event is about the node or the state of a pod, and reading all of it takes far longer."""
+    def _moved(self, change: Change, known: Pod | None) -> Pod | None:
+        """The known pod in its new state, where nothing else of it changed.
+        Nearly every event is about the node or the state of a pod, and reading all of it takes far longer."""
         old, new = change.old, change.new
         if known is None or old is None or new is None or known.blocked or known.gated:
             return None
@@ -332,7 +416,10 @@ class CacheUpdater:
             pod = pod_from(obj, self._namespace_labels)
         except UNREADABLE as wrong:
             log.warning("pod cannot be read", pod=str(key_of(obj)), error=str(wrong))
-            pod = replace(pod_from(_minimal_pod(obj)), blocked=Message("Pod.Unreadable", {"error": str(wrong)}))
+            meta = {name: obj["metadata"][name] for name in ("name", "namespace", "uid") if name in obj["metadata"]}
+            spec = {"nodeName": obj["spec"].get("nodeName"), "containers": []}
+            minimal = {"metadata": meta, "spec": spec, "status": {"phase": (obj.get("status") or {}).get("phase")}}
+            pod = replace(pod_from(minimal), blocked=Message("Pod.Unreadable", {"error": str(wrong)}))
         if any(term.namespace_selector.requirements for term in (*pod.together, *pod.apart)):
             self._selects_namespaces.add(pod.key)
         if pod.group is None and (implicit := self._scope.implicit_group(obj)) is not None:
@@ -361,103 +448,98 @@ class CacheUpdater:
         if not pod.node:
             return pod
         if known is not None and known.node == pod.node:
-            pod = _since(pod, known.since)
-        elif known is None and not self._has_run(pod):
-            pod = _since(pod, self.now)  # its gang has the whole hold time from the moment we see it
+            pod = with_since(pod, known.since)
+        elif known is None and pod.group is not None and not self._starting.has_run(pod.group):
+            pod = with_since(pod, self.now)  # its gang has the whole hold time from the moment we see it
         if self._leaving.get(pod.key) == pod.uid and pod.state in (PodState.BOUND, PodState.RUNNING):
             pod = replace(pod, state=PodState.RELEASING)
         return pod
 
-    def _has_run(self, pod: Pod) -> bool:
-        return pod.group is None or self._starting.has_run(pod.group)
-
-    def _remove(self, pod: Pod) -> None:
+    def _remove_pod(self, pod: Pod) -> None:
         self._binding.pop(pod.key, None)
         self._leaving.pop(pod.key, None)
         self._kept.pop(pod.key, None)
         self._selects_namespaces.discard(pod.key)
         self.view.budgets.release(pod.key)
         self.claims.remove_pod(pod.key)
-        self._on_queue(self.view.gang_of(pod).group.queue)
+        self._changes.queues[self.view.gang_of(pod).group.queue] = None
         self.view.remove_pod(pod.key)
         if pod.group is not None:
-            self._bind_failed(pod.group, pod.key)
-            self._on_group(pod.group)
+            self._bind_finished(pod.group, pod.key)
+            self._changes.groups[pod.group] = None
         if pod.node or pod.group is not None or pod.state is PodState.PENDING:  # others may stand behind it
-            self._on_news()
+            self.needs_cycle = True
 
-    # What was decided
-
-    def assume(self, made: Plan) -> None:
-        now = self.now
-        for bind in made.binds:
-            self._binding[bind.pod] = Assumed(bind.uid, bind.node, now, bind.devices)
-        for eviction in made.evictions:
-            self._leaving[eviction.pod] = eviction.uid
-        for shrink in made.shrinks:
-            for key in shrink.pods:
-                self._leaving[key] = self.view.pods[key].uid
-        self._starting.assume(made, now)
-
-    def not_bound(self, bind: Bind, seen: Obj | None, *, for_good: bool) -> None:
-        """The request failed. `for_good`: the pod was deleted or placed by another scheduler, as a watch will show."""
-        assumed = self._binding.get(bind.pod)
-        if assumed is None or assumed.uid != bind.uid:
-            return
-        del self._binding[bind.pod]
-        group = self.view.pods[bind.pod].group
-        if for_good or seen is None or uid_of(seen) != bind.uid:
-            self.view.remove_pod(bind.pod)
-            self._selects_namespaces.discard(bind.pod)
-            self._on_news()
-        else:
-            self.reread(seen)
-        if group is not None:
-            self._bind_failed(group, bind.pod)
-
-    def _bind_failed(self, group: Key, pod: Key) -> None:
+    def _bind_finished(self, group: Key, pod: Key) -> None:
+        """The pod is not bound, and will not be."""
         self._starting.bind_finished(group, pod)
         self._sync_group(group)
         if group not in self.view.groups:
             self._remove_group(group)
 
-    def eviction_failed(self, key: Key, uid: str, seen: Obj | None) -> None:
-        """It could not be evicted."""
-        if self._leaving.get(key) == uid:
-            del self._leaving[key]
-            self._cancel_eviction(key, seen)
+    def reread(self, pods: Iterable[Key], *, quietly: bool = False) -> None:
+        """Read pods again from their objects. `quietly`: that is no reason for another plan."""
+        for key in pods:
+            obj, known = self._pods.get(key), self.view.pods.get(key)
+            if obj is not None and known is not None and known.uid == uid_of(obj):
+                self.view.set_pod(self._assumed(self._read_pod(obj), None))
+                if not quietly:
+                    self.needs_cycle = True
 
-    def budget_refused(self, key: Key, uid: str, seen: Obj | None, *, nothing_left: bool) -> None:
-        """The server keeps it: no victim until its budget allows more, or `budget_released` is called.
-        `nothing_left`: nor is any other pod of its budget."""
-        if self._leaving.get(key) == uid and seen is not None:
-            self._kept[key] = uid
-            self.eviction_failed(key, uid, seen)
-            if nothing_left and (known := self.view.pods.get(key)) is not None:
-                self.view.budgets.exhaust(known)
+    # What became of requests
 
-    def budget_released(self, key: Key, uid: str, seen: Obj | None) -> None:
-        """Its eviction may be requested again."""
-        if self._kept.get(key) == uid:
-            del self._kept[key]
-            self._cancel_eviction(key, seen)
+    def _apply_outcome(self, outcome: Outcome | CycleDue) -> None:
+        match outcome:
+            case BindFailed():
+                self._bind_failed(outcome)
+            case EvictionFailed(key, uid):
+                if self._leaving.get(key) == uid:
+                    del self._leaving[key]
+                    self._cancel_eviction(key)
+            case EvictionRefused(key, uid, nothing_left):
+                # No victim until its budget allows more, or the time for a retry has come.
+                if self._leaving.get(key) == uid and key in self._pods:
+                    self._kept[key] = uid
+                    del self._leaving[key]
+                    self._cancel_eviction(key)
+                    if nothing_left and (known := self.view.pods.get(key)) is not None:
+                        self.view.budgets.exhaust(known)
+            case EvictionRetry(key, uid):
+                if self._kept.get(key) == uid:
+                    del self._kept[key]
+                    self._cancel_eviction(key)
+            case QueueUpdated(queue):
+                if queue.name in self.view.queues:
+                    self.view.set_queue(queue)
+                    self.needs_cycle = True
+            case ClaimFailed(claim, error):
+                self.claims.back_off(claim, error)
+            case ClaimRetry(claim):
+                self.reread(self.claims.try_again(claim))
+            case ClaimsReleased(claims):
+                self.claims.end(claims)
+            case CycleDue():
+                self.needs_cycle = True
 
-    def _cancel_eviction(self, key: Key, seen: Obj | None) -> None:
+    def _bind_failed(self, failed: BindFailed) -> None:
+        bind, seen = failed.bind, self._pods.get(failed.bind.pod)
+        assumed = self._binding.get(bind.pod)
+        if assumed is None or assumed.uid != bind.uid:
+            return
+        del self._binding[bind.pod]
+        group = self.view.pods[bind.pod].group
+        if failed.for_good or seen is None or uid_of(seen) != bind.uid:
+            self.view.remove_pod(bind.pod)
+            self._selects_namespaces.discard(bind.pod)
+            self.needs_cycle = True
+        else:
+            self.reread([bind.pod])
+        if group is not None:
+            self._bind_finished(group, bind.pod)
+
+    def _cancel_eviction(self, key: Key) -> None:
         self.view.budgets.release(key)
-        if seen is not None:
-            self.reread(seen)
-
-    def refused_in(self, namespace: str) -> list[tuple[Key, str]]:
-        return [(key, uid) for key, uid in self._kept.items() if key.namespace == namespace]
-
-    def reread(self, obj: Obj, *, quietly: bool = False) -> None:
-        """`quietly`: that is no reason for another plan."""
-        key = key_of(obj)
-        known = self.view.pods.get(key)
-        if known is not None and known.uid == uid_of(obj):
-            self.view.set_pod(self._assumed(self._read_pod(obj), None))
-            if not quietly:
-                self._on_news()
+        self.reread([key])
 
 
 def bounded(amounts: Mapping[str, int]) -> dict[str, int]:
@@ -474,25 +556,15 @@ def validated_group(group: PodGroup) -> PodGroup:
     return replace(group, min_resources=bounded(group.min_resources))
 
 
-def _minimal_pod(pod: Obj) -> Obj:
-    """Who it is and where it sits."""
-    meta, spec = pod["metadata"], pod["spec"]
-    return {
-        "metadata": {name: meta[name] for name in ("name", "namespace", "uid") if name in meta},
-        "spec": {"nodeName": spec.get("nodeName"), "containers": []},
-        "status": {"phase": (pod.get("status") or {}).get("phase")},
-    }
-
-
-def _since(pod: Pod, since: float) -> Pod:
+def with_since(pod: Pod, since: float) -> Pod:
     return pod.moved(node=pod.node, state=pod.state, since=since, devices=pod.devices)
 
 
-def _is_irrelevant_change(before: Pod, after: Pod) -> bool:
-    """It sits where it sat and is what it was: that its processes have started changes no plan."""
-    sits = (PodState.BOUND, PodState.RUNNING)
-    if before.state not in sits or after.state not in sits:
+def only_started(before: Pod, after: Pod) -> bool:
+    """Whether the pod is where it was and as it was: that its processes have started changes no plan."""
+    placed = (PodState.BOUND, PodState.RUNNING)
+    if before.state not in placed or after.state not in placed:
         return False
-    return before == _since(
+    return before == with_since(
         after.moved(node=after.node, state=before.state, since=before.since, devices=before.devices), before.since
     )

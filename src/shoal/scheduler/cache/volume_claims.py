@@ -11,7 +11,6 @@ next plan.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any
 
 from shoal.cluster.informer import Change
@@ -19,6 +18,7 @@ from shoal.kube.kinds import PERSISTENT_VOLUME, STORAGE_CLASS
 from shoal.kube.messages import Message
 from shoal.kube.objects import Key, Obj, annotations_of, at_path, is_terminating, key_of, name_of, uid_of
 from shoal.scheduler.cache.volume_index import VolumeIndex
+from shoal.scheduler.channels import VolumeChoice
 from shoal.scheduler.planner.snapshot_types import Node
 from shoal.scheduler.planner.volume_matching import (
     NO_PROVISIONER,
@@ -34,16 +34,6 @@ from shoal.scheduler.planner.volume_matching import (
     smallest,
     waits_for_first_consumer,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class VolumeChoice:
-    """The volume that a claim is to get, or None: one is to be made for the node."""
-
-    claim: Key
-    uid: str
-    node: str
-    volume: Obj | None = None
 
 
 class VolumeClaims:
@@ -225,9 +215,9 @@ class VolumeClaims:
         """None could be made: its pods wait for a while."""
         self._resting[claim] = why
 
-    def is_left_behind(self, claim: Key) -> bool:
-        """Whether it still names a node, although none could be made there and no retry is under way."""
-        return claim in self._resting and not self._volume_of(claim) and bool(_selected(self._claims.get(claim, {})))
+    def is_tied(self, claim: Key) -> bool:
+        """Whether it names the node of the volume that it is to get, and has none yet."""
+        return not self._volume_of(claim) and bool(_selected(self._claims.get(claim, {})))
 
     def selected_on(self, node: str) -> list[Key]:
         """The pods with a claim that is to get its volume there."""

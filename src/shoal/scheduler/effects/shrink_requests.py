@@ -10,7 +10,6 @@ annotation that an earlier process left behind is removed, because that process'
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from functools import partial
 from typing import NamedTuple
 
@@ -21,15 +20,14 @@ from shoal.cluster.informer import Change
 from shoal.controller_runtime.workqueue import WorkQueue
 from shoal.kube.errors import ApiError
 from shoal.kube.messages import Message
-from shoal.kube.objects import Key, Obj, annotations_of, is_terminating, uid_of
+from shoal.kube.objects import Key, annotations_of, is_terminating, uid_of
 from shoal.scheduler.api.pod_groups import RECLAIM, RECLAIM_REASON
-from shoal.scheduler.cache.scheduler_cache import CacheUpdater
-from shoal.scheduler.effects.dispatcher import Dispatcher
+from shoal.scheduler.cache.scheduler_cache import SchedulerCache
+from shoal.scheduler.effects.dispatcher import Dispatcher, Timers
 from shoal.scheduler.effects.events import record
 from shoal.scheduler.messages import text
 from shoal.scheduler.planner.plan_types import Evict, ShrinkRequest
 from shoal.scheduler.scope import SchedulerScope
-from shoal.scheduler.timers import Timers
 
 COALESCE_SECONDS = 1.0  # how long a pod that is gone may stay on the note; it is named by uid, so it does no harm
 
@@ -45,23 +43,23 @@ class ShrinkRequester:
     def __init__(
         self,
         cluster: Cluster,
-        cache_updater: CacheUpdater,
+        cache: SchedulerCache,
         dispatcher: Dispatcher,
         timers: Timers,
         *,
         scope: SchedulerScope,
         recorder: EventRecorder,
         clock: Clock,
-        insist: Callable[[Evict], None],
+        evict: Callable[[Evict], None],
     ) -> None:
-        """`insist`: the job did not give the pod back."""
+        """`evict`: the job did not delete the pod in time."""
         self._cluster = cluster
-        self._feed = cache_updater
-        self._crew = dispatcher
+        self._cache = cache
+        self._dispatcher = dispatcher
         self._timers = timers
         self._scope = scope
         self._recorder = recorder
-        self._insist = insist
+        self._evict = evict
         self._requested: dict[Key, dict[Key, RequestedPod]] = {}  # by group: those of its pods that are wanted back
         self._groups: dict[Key, Key] = {}  # of those pods
         self._noted: set[Key] = set()  # groups that may bear a note of ours
@@ -69,7 +67,7 @@ class ShrinkRequester:
         self._notes = WorkQueue("notes for elastic jobs", self._note, clock=clock, coalesce_seconds=COALESCE_SECONDS)
 
     def submit(self, shrink: ShrinkRequest) -> None:
-        pods, group = self._feed.view.pods, shrink.group
+        pods, group = self._cache.view.pods, shrink.group
         for pod in shrink.pods:
             if pod not in pods:
                 continue
@@ -77,7 +75,7 @@ class ShrinkRequester:
             eviction = Evict(pod, pods[pod].uid, shrink.message)
             self._groups[pod] = group
             self._requested.setdefault(group, {})[pod] = RequestedPod(eviction, shrink.cause)
-            self._timers.call_later(self._feed.view.settings.hold_seconds, partial(self._finish, eviction))
+            self._timers.call_later(self._cache.view.settings.hold_seconds, partial(self._finish, eviction))
         if group in self._requested:
             self._noted.add(group)
             self._pending_messages[group] = (*self._pending_messages.get(group, ()), shrink.message)
@@ -86,7 +84,7 @@ class ShrinkRequester:
     def _finish(self, eviction: Evict) -> None:
         group = self._groups.get(eviction.pod)
         if group is not None and self._requested[group][eviction.pod].eviction.uid == eviction.uid:
-            self._insist(eviction)
+            self._evict(eviction)
             self.is_answered(eviction.pod)
 
     def pod_changed(self, change: Change) -> None:
@@ -118,7 +116,7 @@ class ShrinkRequester:
 
     async def _note(self, key: Key) -> None:
         """What is wanted of the group now."""
-        gang = self._feed.view.groups.get(key)
+        gang = self._cache.view.groups.get(key)
         if gang is None or not gang.known:
             self._group_missing(key)
             return
@@ -128,19 +126,19 @@ class ShrinkRequester:
             RECLAIM_REASON: "; ".join(dict.fromkeys(text(each.cause) for each in requested.values())) or None,
         }
         patch = {"metadata": {"uid": gang.group.uid, "annotations": notes}}
-        said = self._pending_messages.pop(key, ())
+        messages = self._pending_messages.pop(key, ())
         try:
             noted = await self._cluster.patch(self._scope.group_kind, key.name, key.namespace, patch=patch)
         except (ApiError, OutcomeUnknown, OSError) as failed:
             if isinstance(failed, ApiError) and failed.code == 404:
                 self._group_missing(key)
                 return
-            self._pending_messages[key] = said + self._pending_messages.get(key, ())
+            self._pending_messages[key] = messages + self._pending_messages.get(key, ())
             raise
         if not requested:
             self._noted.discard(key)
-        for message in said:
-            self._crew.submit_low_priority(partial(self._emit, noted, message))
+        for message in messages:
+            self._dispatcher.submit_low_priority(partial(record, self._recorder, noted, NORMAL, "Shrink", message))
 
     def _group_missing(self, key: Key) -> None:
         """There is no such group any more, and so nothing to wait for."""
@@ -148,7 +146,3 @@ class ShrinkRequester:
         self._noted.discard(key)
         for requested in list(self._requested.get(key, {}).values()):
             self._finish(requested.eviction)
-
-    async def _emit(self, group: Obj, message: Message) -> None:
-        with suppress(ApiError, OutcomeUnknown, OSError):  # requested, even without Event
-            await record(self._recorder, group, NORMAL, "Shrink", message)
