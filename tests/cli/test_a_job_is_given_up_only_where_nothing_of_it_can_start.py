@@ -107,7 +107,7 @@ MISSING: dict[str, tuple[Obj, FitResult]] = {
         FitResult(PODS, missing=(MissingObject(SECRET, Key("team", "keys")),)),
     ),
     "a claim": (
-        no_claim("the claim data does not exist; create it, or take it out of the pod"),
+        no_claim("the claim data does not exist; create it or remove it from the pod"),
         FitResult(PODS, missing=(MissingObject(PERSISTENT_VOLUME_CLAIM, Key("team", "data")),)),
     ),
     "a volume that is being made": (no_claim("the claim data has no volume yet"), FitResult(PODS)),

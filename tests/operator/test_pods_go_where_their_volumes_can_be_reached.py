@@ -110,7 +110,7 @@ def test_a_pod_may_go_where_its_claim_has_or_gets_a_volume(objects: list[Obj], p
 
 
 WAITS: dict[str, tuple[list[Obj], str]] = {
-    "no claim": ([], "the claim data does not exist; create it, or take it out of the pod"),
+    "no claim": ([], "the claim data does not exist; create it or remove it from the pod"),
     "no volume": ([claim("v")], "the volume v of the claim data does not exist"),
     "bound at once by somebody": ([claim(), storage(mode="Immediate")], "the claim data has no volume yet"),
     "no class": ([claim()], "the claim data has no volume yet"),

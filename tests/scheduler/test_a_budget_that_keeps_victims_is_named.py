@@ -14,7 +14,7 @@ from shoal.scheduler.planner.gang_types import PodGroupPhase
 
 KEPT = {"app": "kept"}
 FULL = "waiting: needs 2 pods at once, 0 would fit, 2 missing: needs 1 cpu, the most free is 0 of 1 on node n0"
-NAMED = f"{FULL}; the disruption budget b of namespace team keeps pods that would give way"
+NAMED = f"{FULL}; the disruption budget b of namespace team protects pods that would be evicted"
 
 
 def full(*, minimum: int = 4, labels: dict[str, str] = KEPT, **settings: Any) -> Board:
@@ -69,12 +69,12 @@ def test_budgets_in_the_way_of_what_another_queue_borrowed_are_named() -> None:
     budget(board, 4, "c")  # a pod under two of them stays, whatever they allow
     board.group("new", 2, queue="lender")
     assert said(board.cycle(), "new") == (
-        f"{FULL}; the disruption budgets b of namespace team, c of namespace team keep pods that would give way"
+        f"{FULL}; the disruption budgets b of namespace team, c of namespace team protect pods that would be evicted"
     )
 
 
-OUTSIDE = "waiting: needs 2 cpu; the cluster admits 4 at once, and groups before it already ask for 4"
-KEPT_OUTSIDE = f"{OUTSIDE}; the disruption budget b of namespace team keeps pods that would give way"
+OUTSIDE = "waiting: needs 2 cpu; admitted groups may request 4 in this cluster and already request 4"
+KEPT_OUTSIDE = f"{OUTSIDE}; the disruption budget b of namespace team protects pods that would be evicted"
 DOOR: dict[str, tuple[int, dict[str, Any], str]] = {
     "who would give way may not": (0, {"priority": 10}, KEPT_OUTSIDE),
     "too few of them may": (3, {"priority": 10}, KEPT_OUTSIDE),

@@ -10,8 +10,8 @@ from kit.planner_board import Board, said, verdict
 from shoal.scheduler.messages import text
 from shoal.scheduler.planner.gang_types import PodGroupPhase
 
-SMALLER = "a smaller one would find no node either, so"
-NEVER = "even without other pods it would not fit, so make it smaller or add nodes"
+SMALLER = "a smaller request would find no node either, so"
+NEVER = "the request would not fit even without other pods, so request less or add nodes"
 LABELS = "label a node or change the node selector"
 TAINT = {"key": "team", "value": "vision", "effect": "NoSchedule"}
 ELSEWHERE: tuple[dict[str, Any], ...] = ({"matchExpressions": [{"key": "zone", "operator": "In", "values": ["west"]}]},)
@@ -62,7 +62,7 @@ def test_a_gang_outside_its_queue_for_a_while_is_told_the_same() -> None:
     board.cycle()
     board.cycle(later=600)
     assert said(board.cycle(), "g").startswith(
-        f"waiting: 1 node does not match the pod's node selector; {SMALLER} {LABELS}; it had its time in the queue"
+        f"waiting: 1 node does not match the pod's node selector; {SMALLER} {LABELS}; the PodGroup was admitted"
     )
 
 

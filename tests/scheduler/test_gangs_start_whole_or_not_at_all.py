@@ -11,7 +11,7 @@ from shoal.scheduler.messages import text
 from shoal.scheduler.planner.gang_types import PodGroup, PodGroupPhase, TopologyConstraint
 from shoal.scheduler.planner.snapshot_types import AffinityTerm, PodState
 
-NEVER = "; even without other pods it would not fit, so make it smaller or add nodes"
+NEVER = "; the request would not fit even without other pods, so request less or add nodes"
 
 
 def test_01_three_slots_hold_no_gang_of_four_and_a_fourth_starts_it_at_once() -> None:
@@ -84,7 +84,7 @@ def test_05_too_few_pods_exist_and_no_place_is_looked_for() -> None:
     assert (found.reason, found.blocked, text(found.message)) == (
         "NotEnoughTasks",
         "pods",
-        "waiting: 3 of the 4 pods it needs at once exist",
+        "waiting: 3 of the 4 pods the gang needs at once exist",
     )
 
 
@@ -96,7 +96,7 @@ def test_05_too_few_pods_of_one_role_exist() -> None:
     found = verdict(board.cycle(), "g")
     assert (found.reason, text(found.message)) == (
         "NotEnoughPodsOfTask",
-        "waiting: 0 of the 1 pods of ps it needs at once exist",
+        "waiting: 0 of the 1 pods of ps the gang needs at once exist",
     )
 
 
@@ -177,7 +177,7 @@ def test_24_after_the_hold_time_the_others_are_undone() -> None:
     assert made.binds == ()
     assert evicted(made) == [f"g-{number}" for number in range(1, 8)]
     assert {text(eviction.message) for eviction in made.evictions} == {
-        "undone: 1 of its pods stayed without a place for too long after the others were bound"
+        "undone: 1 of the gang's pods found no node in time after the others were bound"
     }
 
 

@@ -76,7 +76,7 @@ SENTENCES = [
     pytest.param(
         [node("a")],
         pod("p", gpus=1),
-        f"needs 1 {GPU}, and no node that could take it has any",
+        f"needs 1 {GPU}, and no node that could take the pod has any",
         True,
         id="nobody has any",
     ),
@@ -109,7 +109,7 @@ SENTENCES = [
         id="selector",
     ),
     pytest.param(
-        [node("a", pods=0)], pod("p"), "needs 1 pods, and no node that could take it has any", True, id="no pods"
+        [node("a", pods=0)], pod("p"), "needs 1 pods, and no node that could take the pod has any", True, id="no pods"
     ),
 ]
 

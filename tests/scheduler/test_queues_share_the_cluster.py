@@ -34,7 +34,7 @@ def test_06_a_group_above_its_queues_capability_stays_out_and_the_queue_is_named
     assert (found.phase, found.blocked) == (PodGroupPhase.PENDING, "quota")
     assert text(found.message) == (
         "waiting: needs 8 cpu, and queue small may hold 4 in all, "
-        "so raise its capability, ask for less, or name another queue"
+        "so raise its capability, request less, or name another queue"
     )
 
 
@@ -51,7 +51,7 @@ def test_07_overcommit_lets_two_of_three_queues_in() -> None:
         PodGroupPhase.PENDING,
     ]
     assert said(made, "gc") == (
-        "waiting: needs 6 cpu; the cluster admits 12 at once, and groups before it already ask for 12"
+        "waiting: needs 6 cpu; admitted groups may request 12 in this cluster and already request 12"
     )
 
 
@@ -130,7 +130,7 @@ def test_17_strictly_in_order_the_later_group_waits_behind_the_head() -> None:
     made = line(fifo=True).cycle()
     assert made.binds == ()
     assert said(made, "tail") == (
-        "waiting: head is ahead of it in queue q, which serves strictly in order; 1 job ahead in queue q"
+        "waiting: head is ahead in queue q, which admits strictly in order; 1 job ahead in queue q"
     )
 
 
@@ -180,7 +180,7 @@ def test_22_a_closed_queue_places_nothing_and_keeps_what_runs() -> None:
     board.view.set_queue(Queue("q", open=False))
     made = board.cycle()
     assert (made.binds, made.evictions) == ((), ())
-    assert said(made, "new") == "waiting: queue q is closed; pods are placed again when it is opened"
+    assert said(made, "new") == "waiting: queue q is closed; pods are placed again when the queue is opened"
     board.view.set_queue(Queue("q"))
     assert sorted(binds(board.cycle())) == ["new-0", "new-1"]
 
@@ -192,7 +192,7 @@ def test_22_nothing_is_let_into_a_closed_or_missing_queue() -> None:
     pending(board, "a", 1, queue="shut")
     pending(board, "b", 1, queue="nowhere")
     made = board.cycle()
-    assert said(made, "a") == "waiting: queue shut is closed; it is let in when the queue is opened"
+    assert said(made, "a") == "waiting: queue shut is closed; the PodGroup is admitted when the queue is opened"
     assert said(made, "b") == "waiting: there is no queue nowhere; create it or name another"
 
 

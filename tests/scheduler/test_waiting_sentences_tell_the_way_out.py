@@ -27,8 +27,8 @@ def test_a_share_by_weight_is_not_called_a_limit() -> None:
     made = board.cycle()
     assert made.binds == ()
     assert said(made, "second") == (
-        "waiting: needs 2 cpu; by weight queue a has a share of 2 now, of which 1 are taken; "
-        "it gets more when other queues need less, or with more weight"
+        "waiting: needs 2 cpu; by weight queue a has a share of 2 now, of which 1 are used; "
+        "the share grows when other queues need less, or with more weight"
     )
 
 
@@ -62,24 +62,24 @@ NEVER: dict[str, tuple[Callable[[], Board], str, int, str]] = {
         partial(board_of, 4, {"small": {"capability": cores(cpu=1)}}),
         "small", 2,
         "waiting: needs 2 cpu, and queue small may hold 1 in all, "
-        "so raise its capability, ask for less, or name another queue",
+        "so raise its capability, request less, or name another queue",
     ),
     "that of the queue above": (
         partial(board_of, 8, {"dept": {"capability": cores(cpu=2)}, "team": {"parent": "dept"}}, sharing="capacity"),
         "team", 3,
         "waiting: needs 3 cpu, and queue team may hold 2 in all, "
-        "so raise the capability of queue dept above it, ask for less, or name another queue",
+        "so raise the capability of queue dept above it, request less, or name another queue",
     ),
     "what is guaranteed to others": (
         partial(board_of, 8, {"a": {}, "b": {"guarantee": cores(cpu=6)}}),
         "a", 3,
         "waiting: needs 3 cpu, and queue a may hold 2 in all, "
-        "so lower what is guaranteed to others, ask for less, or name another queue",
+        "so lower the guarantees of other queues, request less, or name another queue",
     ),
     "the cluster, not the capability": (
         partial(board_of, 4, {"a": {"capability": cores(cpu=64)}}),
         "a", 6,
-        "waiting: needs 6 cpu, and queue a may hold 4 in all, so make it smaller or add nodes",
+        "waiting: needs 6 cpu, and queue a may hold 4 in all, so request less or add nodes",
     ),
 }  # fmt: skip
 
@@ -101,7 +101,7 @@ def test_a_share_by_weight_does_not_hide_a_capability_that_is_too_small() -> Non
     board.group("more", 4, queue="b")
     assert asks_for_too_much("a", 6, let_in=True, board=board) == (
         "waiting: needs 6 cpu, and queue a may hold 5 in all, "
-        "so raise its capability, ask for less, or name another queue"
+        "so raise its capability, request less, or name another queue"
     )
 
 
@@ -118,9 +118,9 @@ def test_a_group_that_had_its_time_in_the_queue_is_told_what_keeps_it() -> None:
     sent_back(board, cpu=3)
     keeps = (
         "waiting: needs 2 pods at once, 1 would fit, 1 missing: needs 6 cpu, 4 of 4 are free, the most on one node is "
-        "4 on node n; even without other pods it would not fit, so make it smaller or add nodes"
+        "4 on node n; the request would not fit even without other pods, so request less or add nodes"
     )
-    had = "it had its time in the queue without one pod finding a place, and stays out of it for"
+    had = "the PodGroup was admitted, but none of its pods could be placed in time; it is not admitted again for"
     assert said(board.cycle(), "g") == f"{keeps}; {had} 60 seconds"
     board.cycle(later=60)
     assert said(board.cycle(later=600), "g") == f"{keeps}; {had} 120 seconds"
@@ -133,7 +133,8 @@ def test_nothing_is_said_to_keep_a_group_for_which_there_is_room_by_now() -> Non
     sent_back(board, cpu=2)
     board.finishes("old")
     assert said(board.cycle(), "g") == (
-        "waiting: it had its time in the queue without one pod finding a place, and stays out of it for 60 seconds"
+        "waiting: the PodGroup was admitted, but none of its pods could be placed in time; "
+        "it is not admitted again for 60 seconds"
     )
 
 
@@ -163,7 +164,7 @@ def test_one_pod_that_makes_way_is_not_called_pods() -> None:
     board.node("n", cpu=1)
     board.running("low", 1, ["n"])
     board.group("high", 1, priority=5)
-    assert said(board.cycle(), "high") == "waiting: its place is being freed; it starts when 1 pod has left"
+    assert said(board.cycle(), "high") == "waiting: 1 pod on the chosen nodes must terminate first"
 
 
 def test_one_pod_that_has_its_place_is_not_called_pods() -> None:
@@ -171,7 +172,7 @@ def test_one_pod_that_has_its_place_is_not_called_pods() -> None:
     board.node("n", cpu=1)
     board.running("g", 1, ["n"])
     board.view.set_group(replace(board.view.groups[key("g")].group, phase=PodGroupPhase.INQUEUE, ran=False))
-    assert said(board.cycle(), "g") == "1 pod has its place"
+    assert said(board.cycle(), "g") == "1 pod is placed"
 
 
 def test_nodes_that_are_reserved_for_another_group_are_named_as_that() -> None:
@@ -190,7 +191,10 @@ def test_a_pod_beyond_the_minimum_waits_for_the_domain_of_its_gang() -> None:
         board.node(rack, cpu=2, labels={RACK: rack})
     board.running("g", 2, ["r1"], closeness=TopologyConstraint(hard=True, tier=1))
     board.pods("g", [2])
-    assert said(board.cycle(), "g") == "waiting: needs 1 more pod in rack r1, where its others run, and it is full"
+    assert (
+        said(board.cycle(), "g")
+        == "waiting: needs 1 more pod in rack r1, where the other pods of the gang run, and too little is free there"
+    )
 
 
 def test_pods_of_a_gang_that_compete_for_the_same_resources_are_named_with_what_they_lack() -> None:
@@ -211,6 +215,6 @@ def test_rules_that_leave_no_place_in_the_roomiest_domain_are_named_with_the_nod
     rule = AffinityTerm(from_labels({"app": "x"}), HOST, frozenset({NS}))
     board.group("g", 2, closeness=TopologyConstraint(hard=True, tier=1), labels={"app": "x"}, apart=(rule,))
     assert said(board.cycle(), "g").split(";")[0] == (
-        "waiting: in rack r1, the roomiest, needs 2 pods at once, 1 would fit, 1 missing: "
+        "waiting: in rack r1, which has the most free, needs 2 pods at once, 1 would fit, 1 missing: "
         "required pod anti-affinity to pod with app=x, per kubernetes.io/hostname, excludes 1 node"
     )
