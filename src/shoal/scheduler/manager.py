@@ -22,7 +22,7 @@ from shoal.controller_runtime.labels import with_install_labels
 from shoal.controller_runtime.leader_election import LeaderElector
 from shoal.controller_runtime.metrics import Metrics
 from shoal.controller_runtime.preflight import check_permissions
-from shoal.controller_runtime.rights import Permission, lease_permissions
+from shoal.controller_runtime.rights import lease_permissions
 from shoal.controller_runtime.runnables import Runnable, run_all
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import NODE, POD, Kind
@@ -88,8 +88,11 @@ class SchedulerManager:
     async def prepare(self) -> None:
         """Every check that may fail for good: raises NotFit, Unserved or ConnectionError with a message."""
         await self._cluster.require_unserved()
-        group, queue, _ = [await _served(self._cluster, each) for each in pod_groups.definitions()]
-        answers = await self._answers_for_volcano()
+        group, queue, _ = [await served_kind(self._cluster, each) for each in pod_groups.definitions()]
+        if self._charge.volcano == "auto":
+            answers = not await has_volcano(self._cluster)
+        else:
+            answers = self._charge.volcano == "yes"
         hypernodes = await self._cluster.find_kind(HYPER_NODE.api_version, HYPER_NODE.kind) is not None
         names = (*self._charge.schedulers, *((VOLCANO,) if answers else ()))
         self._scope = SchedulerScope(
@@ -102,21 +105,12 @@ class SchedulerManager:
             queue_kind=queue,
         )
         log.info("answers for", schedulers=names, hypernodes=hypernodes)
-        await check_permissions(self._cluster, self._rights())
-
-    async def _answers_for_volcano(self) -> bool:
-        if self._charge.volcano != "auto":
-            return self._charge.volcano == "yes"
-        return not await has_volcano(self._cluster)
-
-    def _rights(self) -> list[tuple[str, Permission]]:
-        scope, own = self._scope, self._identity.namespace
-        found = scheduler_rights(scope.group_kind, scope.queue_kind, hypernodes=scope.hypernodes)
-        wanted = [("", right) for right in found]
+        rights = scheduler_rights(group, queue, hypernodes=hypernodes)
+        wanted = [("", right) for right in rights]
         if self._identity.leader_election:
-            wanted += [(own, right) for right in lease_permissions([self._charge.name])]
+            wanted += [(self._identity.namespace, right) for right in lease_permissions([self._charge.name])]
             wanted += [("", right) for right in conflict_rights([self._charge.name])]
-        return wanted
+        await check_permissions(self._cluster, wanted)
 
     async def run(self) -> None:
         self._metrics.observe_leading(0, lambda: self._loop is not None)
@@ -166,22 +160,20 @@ class SchedulerManager:
     def readiness(self) -> list[ComponentReadiness]:
         """Leading with every copy read, or waiting for the Lease of another."""
         parts = [ComponentReadiness("cluster", False, silence)] if (silence := self._silence()) else []
-        return [*parts, self._own_readiness()]
-
-    def _own_readiness(self) -> ComponentReadiness:
+        leadership, is_ready = self._leadership, True
         if self._loop is not None:
-            return ComponentReadiness(
-                "scheduler", self._loop.is_synced, "leads" if self._loop.is_synced else "reads the cluster"
-            )
-        leadership = self._leadership
-        if leadership is None or not leadership.has_seen_lease:
-            return ComponentReadiness("scheduler", False, "waits for the Lease to be read")
-        if self._rivals is not None and self._rivals.waits_for:
-            return ComponentReadiness("scheduler", True, f"waits: {self._rivals.waits_for}")
-        return ComponentReadiness("scheduler", True, f"waits for its turn; {leadership.leader or 'nobody'} leads")
+            is_ready = self._loop.is_synced
+            message = "leads" if is_ready else "reads the cluster"
+        elif leadership is None or not leadership.has_seen_lease:
+            is_ready, message = False, "waits for the Lease to be read"
+        elif self._rivals is not None and self._rivals.waits_for:
+            message = f"waits: {self._rivals.waits_for}"
+        else:
+            message = f"waits for its turn; {leadership.leader or 'nobody'} leads"
+        return [*parts, ComponentReadiness("scheduler", is_ready, message)]
 
 
-async def _served(cluster: DiscoveryCluster, definition: Obj) -> Kind:
+async def served_kind(cluster: DiscoveryCluster, definition: Obj) -> Kind:
     """The kind as this cluster serves it; made where it is missing and we may."""
     wanted = kinds_of(definition)[0]
     try:

@@ -86,7 +86,15 @@ class Scheduler:
         self._groups = self._informer(self._scope.group_kind, self._scope.namespace)
         self._queues = self._informer(self._scope.queue_kind)
         self._commands = self._informer(COMMAND, self._scope.namespace)
-        self._informers = self._own_informers()
+        # In the order in which existing objects are delivered, before nodes and pods: a pod follows its claims, node
+        # and group.
+        kinds = [NAMESPACE, STORAGE_CLASS, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, POD_DISRUPTION_BUDGET]
+        if self._scope.hypernodes:
+            kinds.append(HYPER_NODE)
+        self._informers = [self._informer(kind) for kind in kinds]
+        if self._scope.gangs:
+            quotas = self._informer(RESOURCE_QUOTA, self._scope.namespace)
+            self._informers += [self._informer(PRIORITY_CLASS), self._queues, quotas, self._groups, self._commands]
         self._events: Channel[Event] = Channel()
         self._decisions: Channel[Decision] = Channel()
         self._cycle_due = asyncio.Event()
@@ -94,18 +102,6 @@ class Scheduler:
 
     def _informer(self, kind: Kind, namespace: str | None = None) -> Informer:
         return Informer(self._cluster, kind, namespace, trim=strip_managed_fields, clock=self._clock)
-
-    def _own_informers(self) -> list[Informer]:
-        """In the order in which existing objects are delivered, before nodes and pods: a pod follows its claims,
-        node and group."""
-        kinds = [NAMESPACE, STORAGE_CLASS, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, POD_DISRUPTION_BUDGET]
-        if self._scope.hypernodes:
-            kinds.append(HYPER_NODE)
-        informers = [self._informer(kind) for kind in kinds]
-        if self._scope.gangs:
-            quotas = self._informer(RESOURCE_QUOTA, self._scope.namespace)
-            informers += [self._informer(PRIORITY_CLASS), self._queues, quotas, self._groups, self._commands]
-        return informers
 
     @property
     def is_synced(self) -> bool:

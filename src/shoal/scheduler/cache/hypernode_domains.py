@@ -78,12 +78,25 @@ def resolved(objects: Mapping[str, Obj], nodes: Mapping[str, Mapping[str, str]])
     domains = {name: labels_of(obj) for name, obj in objects.items()}
     for name, obj in sorted(objects.items()):
         try:
-            named[name] = _named(obj, nodes, domains)
+            spec = obj.get("spec") or {}
+            chosen: dict[bool, set[str]] = {True: set(), False: set()}
+            for member in spec.get("members") or ():
+                is_node = member.get("type") != "HyperNode"
+                selector = member.get("selector") or {}
+                chosen[is_node].update(selected_members(selector, nodes if is_node else domains))
+            tier, tier_name = int(spec.get("tier") or 1), spec.get("tierName") or ""
+            named[name] = DirectMembers(tier, tier_name, frozenset(chosen[True]), frozenset(chosen[False]))
         except (ValueError, TypeError, AttributeError) as wrong:
             log.warning("HyperNode cannot be read and is left out", hypernode=name, error=str(wrong))
     found = {}
     for name, domain in named.items():
-        within = _within(name, named)
+        # The HyperNode and all within it, each visited once: mutual references and cycles lead to the same ones often.
+        within, ahead = {name}, [name]
+        while ahead:
+            known = named.get(ahead.pop())
+            fresh = known.domains - within if known is not None else frozenset()
+            within |= fresh
+            ahead += sorted(fresh)
         if unread := sorted(within - named.keys()):
             log.warning("HyperNode is left out with one within it", hypernode=name, unread=unread)
         else:
@@ -92,28 +105,7 @@ def resolved(objects: Mapping[str, Obj], nodes: Mapping[str, Mapping[str, str]])
     return found
 
 
-def _named(obj: Obj, nodes: Mapping[str, Mapping[str, str]], domains: Mapping[str, Mapping[str, str]]) -> DirectMembers:
-    spec = obj.get("spec") or {}
-    chosen: dict[bool, set[str]] = {True: set(), False: set()}
-    for member in spec.get("members") or ():
-        is_node = member.get("type") != "HyperNode"
-        chosen[is_node].update(_chosen(member.get("selector") or {}, nodes if is_node else domains))
-    tier, tier_name = int(spec.get("tier") or 1), spec.get("tierName") or ""
-    return DirectMembers(tier, tier_name, frozenset(chosen[True]), frozenset(chosen[False]))
-
-
-def _within(name: str, named: Mapping[str, DirectMembers]) -> set[str]:
-    """The HyperNode and all within it, each visited once: mutual references and cycles lead to the same ones often."""
-    found, ahead = {name}, [name]
-    while ahead:
-        known = named.get(ahead.pop())
-        fresh = known.domains - found if known is not None else ()
-        found.update(fresh)
-        ahead.extend(fresh)
-    return found
-
-
-def _chosen(selector: Mapping[str, Any], table: Mapping[str, Mapping[str, str]]) -> list[str]:
+def selected_members(selector: Mapping[str, Any], table: Mapping[str, Mapping[str, str]]) -> list[str]:
     if exact := (selector.get("exactMatch") or {}).get("name"):
         return [exact] if exact in table else []
     if pattern := (selector.get("regexMatch") or {}).get("pattern"):

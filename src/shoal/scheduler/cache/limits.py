@@ -43,7 +43,12 @@ class LimitsUpdater:
         elif known is not None:
             del self._quotas[key]
             self._view.remove_quota(key)
-        return known is not None and (quota is None or _leaves_more(quota, known))
+        if known is None:
+            return False
+        if quota is None or known.hard.keys() - quota.hard.keys():
+            return True
+        is_raised = any(amount > known.hard.get(name, amount) for name, amount in quota.hard.items())
+        return is_raised or any(quota.used.get(name, 0) < amount for name, amount in known.used.items())
 
     def budget_changed(self, change: Change) -> bool:
         key, budgets = change.key, self._view.budgets
@@ -70,10 +75,3 @@ def budget_from(obj: Obj) -> DisruptionBudget | None:
     is_counted = (status.get("observedGeneration") or 0) >= (obj["metadata"].get("generation") or 0)
     allowed = int(status.get("disruptionsAllowed") or 0) if is_counted else 0
     return DisruptionBudget(from_label_selector(spec["selector"]), max(allowed, 0))
-
-
-def _leaves_more(quota: NamespaceQuota, before: NamespaceQuota) -> bool:
-    if before.hard.keys() - quota.hard.keys():
-        return True
-    is_raised = any(amount > before.hard.get(name, amount) for name, amount in quota.hard.items())
-    return is_raised or any(quota.used.get(name, 0) < amount for name, amount in before.used.items())

@@ -283,15 +283,13 @@ class SchedulerCache:
 
     def _group_changed(self, change: Change) -> None:
         key, obj = change.key, change.new
-        if obj is None or is_terminating(obj):
-            self._group_deleted(key)
-        elif self._scope.all_groups:
-            self._read_group(key, obj)
-        else:
-            self._groups[key] = obj
-            self._sync_group(key, fresh=True)
-
-    def _group_deleted(self, key: Key) -> None:
+        if obj is not None and not is_terminating(obj):
+            if self._scope.all_groups:
+                self._read_group(key, obj)
+            else:
+                self._groups[key] = obj
+                self._sync_group(key, fresh=True)
+            return
         self._groups.pop(key, None)
         if self.unreadable.pop(key, None) is not None:
             self.needs_cycle = True  # its pods report that it cannot be read
@@ -371,7 +369,7 @@ class SchedulerCache:
             known = None
         if obj is None:
             return
-        pod = self._assumed(self._moved(change, known) or self._read_pod(obj), known)
+        pod = self._assumed(moved_pod(known, change) or self._read_pod(obj), known)
         if pod.group is not None:
             if not self._scope.is_responsible_for(obj):
                 self._starting.placed_by_other(pod.group)
@@ -395,20 +393,6 @@ class SchedulerCache:
             self.claims.remove_pod(pod.key)
         if known is None or (pod != known and not only_started(known, pod)):
             self.needs_cycle = True
-
-    def _moved(self, change: Change, known: Pod | None) -> Pod | None:
-        """The known pod in its new state, where nothing else of it changed.
-        Nearly every event is about the node or the state of a pod, and reading all of it takes far longer."""
-        old, new = change.old, change.new
-        if known is None or old is None or new is None or known.blocked or known.gated:
-            return None
-        if any(old["metadata"].get(part) != new["metadata"].get(part) for part in READ_OF_METADATA):
-            return None
-        before, after = old["spec"], new["spec"]
-        node = after.get("nodeName") or ""
-        if {**before, "nodeName": node} != {**after, "nodeName": node}:
-            return None
-        return known.moved(node=node, state=state_of(new), since=known.since if node else 0.0)
 
     def _read_pod(self, obj: Obj) -> Pod:
         changes: dict[str, Any] = {}
@@ -554,6 +538,21 @@ def validated_group(group: PodGroup) -> PodGroup:
         if amount < 0:
             raise ValueError(f"minResources of {name} is below zero; give zero or more")
     return replace(group, min_resources=bounded(group.min_resources))
+
+
+def moved_pod(known: Pod | None, change: Change) -> Pod | None:
+    """The known pod on its new node or in its new state, where nothing else of it changed.
+    Nearly every event is about the node or the state of a pod, and reading all of it takes far longer."""
+    old, new = change.old, change.new
+    if known is None or old is None or new is None or known.blocked or known.gated:
+        return None
+    if any(old["metadata"].get(part) != new["metadata"].get(part) for part in READ_OF_METADATA):
+        return None
+    before, after = old["spec"], new["spec"]
+    node = after.get("nodeName") or ""
+    if {**before, "nodeName": node} != {**after, "nodeName": node}:
+        return None
+    return known.moved(node=node, state=state_of(new), since=known.since if node else 0.0)
 
 
 def with_since(pod: Pod, since: float) -> Pod:

@@ -39,7 +39,14 @@ class VolumeChooser:
             left_out.add(gang)
             self._pinned.setdefault(gang, set()).update(claim for bind in binds for claim in claims.of_pod(bind.pod))
             self._cache.reread(bind.pod for bind in binds)
-        self._unpin(left_out, found)
+        # What was chosen for a gang that has a place by now is executed. One that found none is retried when something
+        # happens, and not before: the result would be the same.
+        used = {choice.claim for volumes in found for choice in volumes.choices}
+        for gang in self._pinned.keys() - left_out:
+            claims.end(self._pinned.pop(gang) - used)
+            members = self._cache.view.groups.get(gang)
+            if members is not None:
+                self._cache.reread(list(members.waiting), quietly=True)
         if left_out:
             kept = tuple(bind for bind in made.binds if self._gang(bind) not in left_out)
             made = replace(made, binds=kept, groups=tuple(v for v in made.groups if v.group not in left_out))
@@ -61,13 +68,3 @@ class VolumeChooser:
             for choice in choices:
                 found.setdefault(choice.claim, choice)  # pods may share one
         return list(found.values())
-
-    def _unpin(self, left_out: set[Key], found: list[GangVolumes]) -> None:
-        """What was chosen for a gang that has a place by now is executed.
-        One that found none is retried when something happens, and not before: the result would be the same."""
-        used = {choice.claim for volumes in found for choice in volumes.choices}
-        for gang in self._pinned.keys() - left_out:
-            self._cache.claims.end(self._pinned.pop(gang) - used)
-            members = self._cache.view.groups.get(gang)
-            if members is not None:
-                self._cache.reread(list(members.waiting), quietly=True)

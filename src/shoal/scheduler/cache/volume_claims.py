@@ -64,17 +64,15 @@ class VolumeClaims:
             for claim in touched.claims.union(self.bound_to(name)):
                 self._stale.update(self._pods.get(claim, ()))
         else:
-            self._claim_changed(change.key, change.new)
-
-    def _claim_changed(self, key: Key, claim: Obj | None) -> None:
-        if before := self._volume_of(key):
-            self._bound_to[before].discard(key)
-            if not self._bound_to[before]:
-                del self._bound_to[before]
-        _put(self._claims, key, claim)
-        if volume := self._volume_of(key):
-            self._bound_to.setdefault(volume, set()).add(key)
-        self._stale.update(self._pods.get(key, ()))
+            key = change.key
+            if before := self._volume_of(key):
+                self._bound_to[before].discard(key)
+                if not self._bound_to[before]:
+                    del self._bound_to[before]
+            _put(self._claims, key, change.new)
+            if volume := self._volume_of(key):
+                self._bound_to.setdefault(volume, set()).add(key)
+            self._stale.update(self._pods.get(key, ()))
 
     @property
     def is_stale(self) -> bool:
@@ -105,11 +103,14 @@ class VolumeClaims:
 
     def of(self, pod: Obj) -> tuple[Message | None, tuple[Terms, ...]]:
         """Of a pod without a node: what keeps it waiting, and for each volume where it can be reached."""
-        named = tuple(dict.fromkeys(_named(pod)))
+        named = tuple(dict.fromkeys(claims_of(pod)))
         if not named:
             return None, ()
         if self._waiting.get(key_of(pod)) != named:
-            self._wait(key_of(pod), named)
+            self.remove_pod(key_of(pod))
+            self._waiting[key_of(pod)] = named
+            for key in named:
+                self._pods.setdefault(key, {})[key_of(pod)] = None
         self.late.discard(key_of(pod))
         terms: list[Terms] = []
         for key in named:
@@ -118,25 +119,17 @@ class VolumeClaims:
                 return Message("Claim.Missing", {"claim": key.name}), ()
             if is_terminating(claim):
                 return Message("Claim.Deleted", {"claim": key.name}), ()
-            why, reach = self._of_bound(key) if self._volume_of(key) else self._of_unbound(key, claim)
+            if name := self._volume_of(key):
+                if (volume := self._volumes.get(name)) is None:
+                    return Message("Claim.VolumeMissing", {"volume": name, "claim": key.name}), ()
+                terms += reach_of(volume)
+                continue
+            why, reach = self._of_unbound(key, claim)
             if why is not None:
                 return why, ()
-            if not self._volume_of(key):
-                self.late.add(key_of(pod))
+            self.late.add(key_of(pod))
             terms += reach
         return None, tuple(terms)
-
-    def _wait(self, pod: Key, claims: tuple[Key, ...]) -> None:
-        self.remove_pod(pod)
-        self._waiting[pod] = claims
-        for claim in claims:
-            self._pods.setdefault(claim, {})[pod] = None
-
-    def _of_bound(self, key: Key) -> tuple[Message | None, tuple[Terms, ...]]:
-        name = self._volume_of(key)
-        if (volume := self._volumes.get(name)) is None:
-            return Message("Claim.VolumeMissing", {"volume": name, "claim": key.name}), ()
-        return None, reach_of(volume)
 
     # Claims that wait for their first pod
 
@@ -149,10 +142,7 @@ class VolumeClaims:
         node = self._making.get(key) or _selected(claim)
         if node and self._has_node(node):
             return None, ((on_node(node),),)
-        return self._anywhere(key, claim, storage)
-
-    def _anywhere(self, key: Key, claim: Obj, storage: Obj) -> tuple[Message | None, tuple[Terms, ...]]:
-        """Wherever one of the volumes that would do can be reached, or one can be made."""
+        # Wherever one of the volumes that would do can be reached, or one can be made.
         reach = self._volumes.reach_for(key, claim)
         is_made = self._is_provisionable(key, claim, storage)
         places = made_at(storage)
@@ -175,31 +165,24 @@ class VolumeClaims:
         for key in self._waiting.get(pod, ()):
             if self._volume_of(key):
                 continue
-            choice = self._choice(key, node)
-            if choice is None:
+            claim = self._claims.get(key)
+            storage = self._classes.get(class_of(claim)) if claim is not None else None
+            if claim is None or storage is None:
                 return None
-            found.append(choice)
+            if kept := self._volumes.kept_for(key, claim):
+                volume = smallest(each for each in kept if is_within(node, reach_of(each)))
+            else:
+                free = self._volumes.open_to(claim)
+                volume = next((each for each in free if is_within(node, reach_of(each))), None)
+            if volume is not None:
+                self._volumes.choose(volume, key)
+                self._stale_classes.add(class_of(volume))  # for the others it is one less
+            else:
+                places = made_at(storage)
+                if not self._is_provisionable(key, claim, storage) or (places and not is_within(node, (places,))):
+                    return None
+            found.append(VolumeChoice(key, uid_of(claim), node.name, volume))
         return found
-
-    def _choice(self, key: Key, node: Node) -> VolumeChoice | None:
-        claim = self._claims.get(key)
-        storage = self._classes.get(class_of(claim)) if claim is not None else None
-        if claim is None or storage is None:
-            return None
-        volume = self._volume_for(key, claim, node)
-        if volume is not None:
-            self._volumes.choose(volume, key)
-            self._stale_classes.add(class_of(volume))  # for the others it is one less
-            return VolumeChoice(key, uid_of(claim), node.name, volume)
-        places = made_at(storage)
-        if not self._is_provisionable(key, claim, storage) or (places and not is_within(node, (places,))):
-            return None
-        return VolumeChoice(key, uid_of(claim), node.name)
-
-    def _volume_for(self, key: Key, claim: Obj, node: Node) -> Obj | None:
-        if kept := self._volumes.kept_for(key, claim):
-            return smallest(each for each in kept if is_within(node, reach_of(each)))
-        return next((each for each in self._volumes.open_to(claim) if is_within(node, reach_of(each))), None)
 
     def begin(self, choices: Iterable[VolumeChoice]) -> None:
         """They are being executed: another pod with the same claims follows them."""
@@ -250,7 +233,8 @@ class VolumeClaims:
         self.late.discard(pod)
 
 
-def _named(pod: Obj) -> Iterable[Key]:
+def claims_of(pod: Obj) -> Iterable[Key]:
+    """The claims that its volumes name or, where they are ephemeral, will have."""
     namespace, name = key_of(pod)
     for volume in pod["spec"].get("volumes") or ():
         if claim := at_path(volume, "persistentVolumeClaim", "claimName"):

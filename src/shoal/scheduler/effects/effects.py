@@ -111,9 +111,9 @@ class Effects:
                 await decisions.wait()
                 for decision in decisions.drain():
                     if isinstance(decision, Decisions):
-                        self._execute(decision)
+                        self.execute(decision)
                     else:
-                        self._follow(decision)
+                        self.follow(decision)
         finally:
             for timer in self._missing_pods.values():
                 timer.cancel()
@@ -121,7 +121,8 @@ class Effects:
             for part in (self._shrinks, self._dispatcher, self._pod_status, self._group_status, self._queues):
                 await part.close()
 
-    def _execute(self, decisions: Decisions) -> None:
+    def execute(self, decisions: Decisions) -> None:
+        """Send the requests of one cycle."""
         made = decisions.plan
         for eviction in made.evictions:
             self._evictor.submit(eviction)
@@ -138,17 +139,14 @@ class Effects:
         self._pod_status.report(decisions.waits)
         self._gauges.results_changed(decisions.statuses)
         for status in decisions.statuses:
-            self._report_missing_pods_later(status)
+            if (timer := self._missing_pods.pop(status.group, None)) is not None:
+                timer.cancel()
+            if status.blocked == "pods":
+                # Reported once no pod has arrived for a while: the pods of a large gang arrive one after the other,
+                # and a report on all at each would take longer than placing them.
+                report = partial(self._report_missing_pods, status)
+                self._missing_pods[status.group] = self._clock.call_later(MISSING_PODS_SECONDS, report)
             self._queues.mark_dirty(status.queue, status.phase)
-
-    def _report_missing_pods_later(self, status: GroupStatus) -> None:
-        """Once no pod has arrived for a while: the pods of a large gang arrive one after the other, and a report on
-        all at each would take longer than placing them."""
-        if (timer := self._missing_pods.pop(status.group, None)) is not None:
-            timer.cancel()
-        if status.blocked == "pods":
-            report = partial(self._report_missing_pods, status)
-            self._missing_pods[status.group] = self._clock.call_later(MISSING_PODS_SECONDS, report)
 
     def _report_missing_pods(self, status: GroupStatus) -> None:
         self._missing_pods.pop(status.group, None)
@@ -157,7 +155,8 @@ class Effects:
             waiting = gang.waiting.values()
             self._pod_status.report([Wait(pod.key, pod.uid, status.message, "Queued") for pod in waiting])
 
-    def _follow(self, changes: CacheChanges) -> None:
+    def follow(self, changes: CacheChanges) -> None:
+        """Update what depends on the changed objects: status of groups and queues, claims, metrics."""
         for change in changes.objects:
             try:
                 self._object_changed(change)
@@ -177,7 +176,14 @@ class Effects:
     def _object_changed(self, change: Change) -> None:
         match change.kind.kind:
             case POD.kind:
-                self._pod_changed(change)
+                pod = change.new
+                is_new = change.old is None and pod is not None and not pod["spec"].get("nodeName")
+                if is_new and pod is not None and self._scope.is_responsible_for(pod):
+                    created = pod["metadata"].get("creationTimestamp") or ""
+                    self._metrics.observe_stage("Watched", created, self._cache.now)
+                self._shrinks.pod_changed(change)
+                if pod is None:
+                    self._pod_status.remove(change.key)
             case POD_GROUP.kind:
                 self._group_status.group_changed(change)
                 self._shrinks.group_changed(change)
@@ -192,17 +198,3 @@ class Effects:
                 self._volumes.volume_changed(change)
             case NODE.kind:
                 self._volumes.node_changed(change)
-
-    def _pod_changed(self, change: Change) -> None:
-        pod = change.new
-        if (
-            change.old is None
-            and pod is not None
-            and not pod["spec"].get("nodeName")
-            and self._scope.is_responsible_for(pod)
-        ):
-            created = pod["metadata"].get("creationTimestamp") or ""
-            self._metrics.observe_stage("Watched", created, self._cache.now)
-        self._shrinks.pod_changed(change)
-        if pod is None:
-            self._pod_status.remove(change.key)

@@ -118,7 +118,11 @@ class GroupStatusWriter:
                 return
             raise
         if status["conditions"] != (before.get("conditions") or []):
-            await self._emit_result(group, reported)
+            if reported.blocked and reported.reason != "Scheduled":
+                severity = NORMAL if reported.blocked in QUOTA else WARNING
+                await record(self._recorder, group, severity, "Unschedulable", reported.message)
+            elif reported.phase in (PodGroupPhase.RUNNING, PodGroupPhase.COMPLETED):
+                self._submit_low_priority(partial(self._emit_scheduled, group, reported, self._clock.now()))
 
     def _wanted(self, key: Key, group: Obj) -> tuple[Obj, GroupStatus] | None:
         """The status as it should be; None where nothing was decided of this group yet."""
@@ -171,13 +175,6 @@ class GroupStatusWriter:
                 "lastTransitionTime": known.get("lastTransitionTime") or rfc3339(self._clock.now()),
             }
         ]
-
-    async def _emit_result(self, group: Obj, reported: GroupStatus) -> None:
-        if reported.blocked and reported.reason != "Scheduled":
-            severity = NORMAL if reported.blocked in QUOTA else WARNING
-            await record(self._recorder, group, severity, "Unschedulable", reported.message)
-        elif reported.phase in (PodGroupPhase.RUNNING, PodGroupPhase.COMPLETED):
-            self._submit_low_priority(partial(self._emit_scheduled, group, reported, self._clock.now()))
 
     async def _emit_scheduled(self, group: Obj, reported: GroupStatus, at: datetime) -> None:
         if self._reported.get(reported.group) == reported:  # else there is a later result by now

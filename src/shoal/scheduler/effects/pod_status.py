@@ -28,7 +28,7 @@ from shoal.scheduler.messages import condition_text
 from shoal.scheduler.planner.plan_types import Wait
 
 COALESCE_SECONDS = 5.0  # delay of another message for the same reason
-REASON_CHANGED = "it waits for something else by now"
+REASON_CHANGED = "the pod waits for another reason now"
 
 
 class PodStatusWriter:
@@ -115,49 +115,43 @@ class PodStatusWriter:
             "False", wait.reason, condition_text(wait.message),
         )  # fmt: skip
         if not is_known or is_true(pod, POD_TOO_LARGE) != wait.too_large:
-            if not await self._patch(key, pod, wait, known):
-                return  # gone, or another pod by now
+            now = rfc3339(self._clock.now())
+            moved = known.get("lastTransitionTime") if known.get("status") == "False" else None
+            condition = {
+                "type": "PodScheduled",
+                "status": "False",
+                "reason": wait.reason,
+                "message": condition_text(wait.message),
+                "lastTransitionTime": moved or now,
+            }
+            status: Obj = {"conditions": [condition, *size_conditions(pod, wait, now)]}
+            in_view = self._cache.view.pods.get(key)
+            if in_view is not None and (node := self._cache.view.gang_of(in_view).nominated.get(key)):
+                status["nominatedNodeName"] = node
+            patch = {"metadata": {"uid": wait.uid}, "status": status}
+            try:
+                async with self._at_once:
+                    await self._cluster.patch(
+                        POD, key.name, key.namespace, patch=patch, patch_type=PatchType.STRATEGIC, subresource="status"
+                    )
+            except ApiError as refused:
+                if refused.code in (404, 409):
+                    return  # gone, or another pod by now
+                raise
         elif key not in self._successors:
             return
         self._successors.discard(key)
         if key in self._gang_of_event_pod:
             await record(self._recorder, pod, WARNING, "FailedScheduling", wait.message)
 
-    async def _patch(self, key: Key, pod: Obj, wait: Wait, known: Obj) -> bool:
-        """Returns whether the pod still exists."""
-        moved = known.get("lastTransitionTime") if known.get("status") == "False" else None
-        condition = {
-            "type": "PodScheduled",
-            "status": "False",
-            "reason": wait.reason,
-            "message": condition_text(wait.message),
-            "lastTransitionTime": moved or rfc3339(self._clock.now()),
-        }
-        status: Obj = {"conditions": [condition, *self._size_conditions(pod, wait)]}
-        in_view = self._cache.view.pods.get(key)
-        if in_view is not None and (node := self._cache.view.gang_of(in_view).nominated.get(key)):
-            status["nominatedNodeName"] = node
-        patch = {"metadata": {"uid": wait.uid}, "status": status}
-        try:
-            async with self._at_once:
-                await self._cluster.patch(
-                    POD, key.name, key.namespace, patch=patch, patch_type=PatchType.STRATEGIC, subresource="status"
-                )
-        except ApiError as refused:
-            if refused.code in (404, 409):
-                return False
-            raise
-        return True
 
-    def _size_conditions(self, pod: Obj, wait: Wait) -> list[Obj]:
-        """Whether it is too large for all nodes; no condition where that was never reported."""
-        known, now = condition_of(pod, POD_TOO_LARGE), rfc3339(self._clock.now())
-        before = [known] if known is not None else []
-        if wait.too_large:
-            why = condition_text(wait.message)
-            return with_condition(before, POD_TOO_LARGE, True, now=now, reason=TOO_LARGE, message=why)
-        if known is None:
-            return []
-        return with_condition(
-            before, POD_TOO_LARGE, "Unknown", now=now, reason="WaitsOtherwise", message=REASON_CHANGED
-        )
+def size_conditions(pod: Obj, wait: Wait, now: str) -> list[Obj]:
+    """Whether the pod is too large for all nodes; no condition where that was never reported."""
+    known = condition_of(pod, POD_TOO_LARGE)
+    before = [known] if known is not None else []
+    if wait.too_large:
+        why = condition_text(wait.message)
+        return with_condition(before, POD_TOO_LARGE, True, now=now, reason=TOO_LARGE, message=why)
+    if known is None:
+        return []
+    return with_condition(before, POD_TOO_LARGE, "Unknown", now=now, reason="WaitsOtherwise", message=REASON_CHANGED)

@@ -116,7 +116,18 @@ class QueueController:
         queue = self._cache.view.queues.get(key.name)
         if queue is None or not self._scope.manages_queues:
             return
-        wanted = self._status(queue)
+        account = self._cache.view.accounts.get(queue.name)
+        groups = [gang for gang in account.groups.values() if not gang.lone] if account else []
+        counts = Counter(gang.group.phase.lower() for gang in groups if gang.known)
+        allocated = {name: amount for name, amount in (account.allocated if account else {}).items() if amount}
+        wanted: Obj = {
+            "state": state(queue, len(groups)),
+            **{phase: counts[phase] for phase in ("pending", "inqueue", "running", "unknown", "completed")},
+            "allocated": {
+                name: f"{milli // 1000}" if milli % 1000 == 0 else f"{milli}m"
+                for name, milli in sorted(allocated.items())
+            },
+        }
         before = stored.get("status") or {}
         changes = {name: value for name, value in wanted.items() if (before.get(name) or None) != (value or None)}
         if not changes:
@@ -125,21 +136,6 @@ class QueueController:
             gone = {name: None for name in held if name not in wanted["allocated"]}
             changes["allocated"] = {**gone, **wanted["allocated"]}
         await self._patch_status(key.name, changes)
-
-    def _status(self, queue: Queue) -> Obj:
-        account = self._cache.view.accounts.get(queue.name)
-        groups = [gang for gang in account.groups.values() if not gang.lone] if account else []
-        counts = Counter(gang.group.phase.lower() for gang in groups if gang.known)
-        allocated = {name: amount for name, amount in (account.allocated if account else {}).items() if amount}
-        words = ("pending", "inqueue", "running", "unknown", "completed")
-        return {
-            "state": state(queue, len(groups)),
-            **{word: counts[word] for word in words},
-            "allocated": {
-                name: f"{milli // 1000}" if milli % 1000 == 0 else f"{milli}m"
-                for name, milli in sorted(allocated.items())
-            },
-        }
 
     async def _patch_status(self, name: str, status: Obj) -> None:
         await self._unless_gone(

@@ -164,20 +164,17 @@ class VolumeBinder:
         binding.unbound.discard(claim)
         if binding.unbound or not all(is_bound(choice.claim) for choice in binding.choices):
             return
-        if not all(self._reaches_volumes(bind) for bind in binding.binds):
-            self._fail(binding, "a volume was made where one of the pods cannot reach it")
-            return
+        resources = self._cache.view.resources
+        for bind in binding.binds:
+            node = resources.nodes[resources.rows[bind.node]] if bind.node in resources.rows else None
+            if node is None or not self._cache.claims.reaches(bind.pod, node):
+                self._fail(binding, "a volume was made where one of the pods cannot reach it")
+                return
         self._finish(binding)
         for choice in binding.choices:
             del self._failures[choice.claim]
         for bind in binding.binds:
             self._bind(bind)
-
-    def _reaches_volumes(self, bind: Bind) -> bool:
-        resources = self._cache.view.resources
-        row = resources.rows.get(bind.node)
-        node = resources.nodes[row] if row is not None else None
-        return node is not None and self._cache.claims.reaches(bind.pod, node)
 
     def _give_up(self, binding: GangBinding, why: str) -> None:
         """No retry at once: the provisioner would get the same request without end."""
