@@ -166,7 +166,6 @@ class Scheduler:
         while True:
             await self._events.wait()
             self._apply_events()
-            await asyncio.sleep(0)  # what arrives side by side is applied together
 
     async def _run_cycles(self) -> None:
         last_cycle = 0.0
@@ -197,7 +196,7 @@ class Scheduler:
         self._cache.apply(self._events.drain())
         changes = self._cache.take_changes()
         for change in changes.objects:
-            if change.kind == self._scope.group_kind and change.new is None:
+            if change.new is None and change.kind == self._scope.group_kind:
                 self._cycle.forget(change.key)
         self._decisions.put(changes)
         if self._cycle.is_due:
