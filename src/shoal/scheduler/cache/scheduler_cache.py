@@ -10,12 +10,11 @@ groups, theirs are known here as far as their pods are on nodes, so that their p
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from shoal.cluster.clock import Clock
 from shoal.cluster.informer import Change
-from shoal.kube.errors import ApiError
 from shoal.kube.kinds import (
     NAMESPACE,
     NODE,
@@ -28,13 +27,15 @@ from shoal.kube.kinds import (
     STORAGE_CLASS,
 )
 from shoal.kube.messages import Message
-from shoal.kube.objects import Key, Obj, is_terminating, key_of, labels_of, uid_of
+from shoal.kube.objects import Key, Obj, is_terminating, labels_of, uid_of
 from shoal.logs import Logger
 from shoal.scheduler.api.hypernodes import HYPER_NODE
 from shoal.scheduler.api.pod_groups import POD_GROUP, QUEUE
+from shoal.scheduler.cache.assumed_pods import AssumedPods
 from shoal.scheduler.cache.gang_tracker import GangTracker
 from shoal.scheduler.cache.hypernode_domains import HyperNodeResolver
 from shoal.scheduler.cache.limits import LimitsUpdater
+from shoal.scheduler.cache.pod_reader import UNREADABLE, PodReader, bounded, moved_pod, only_started, with_since
 from shoal.scheduler.cache.volume_claims import VolumeClaims
 from shoal.scheduler.channels import (
     BindFailed,
@@ -52,7 +53,7 @@ from shoal.scheduler.channels import (
     Outcome,
     QueueUpdated,
 )
-from shoal.scheduler.planner.from_objects import affinity_terms, group_from, pod_from, queue_from, state_of
+from shoal.scheduler.planner.from_objects import group_from, queue_from
 from shoal.scheduler.planner.gang_types import PodGroup, PodGroupPhase
 from shoal.scheduler.planner.message_parts import waiting
 from shoal.scheduler.planner.plan_types import Plan
@@ -63,18 +64,6 @@ if TYPE_CHECKING:
     from shoal.scheduler.planner.cache import ClusterView
 
 log = Logger(__name__)
-
-MAX_AMOUNT = 1 << 60  # thousandths; the planner counts in 64 bits, and no cluster has so much of anything
-READ_OF_METADATA = ("uid", "labels", "annotations", "ownerReferences")
-UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, ApiError)  # an ApiError of a selector
-
-
-@dataclass(frozen=True, slots=True)
-class Assumed:
-    uid: str
-    node: str
-    since: float
-    devices: tuple[int, ...]
 
 
 class SchedulerCache:
@@ -101,15 +90,12 @@ class SchedulerCache:
         self._limits = LimitsUpdater(view)
         self._hypernodes = HyperNodeResolver(view)
         self._starting = GangTracker(view)
+        self._reader = PodReader(scope, self.claims)
+        self._assumed = AssumedPods()
         self._changes = CacheChanges()
         self._groups: dict[Key, Obj] = {}  # where another scheduler admits those that none of our pods names
         self._named: set[Key] = set()  # by our pods
         self._classes: dict[str, Obj] = {}
-        self._namespace_labels: dict[str, Mapping[str, str]] = {}
-        self._selects_namespaces: set[Key] = set()  # pods with a rule about namespaces with certain labels
-        self._binding: dict[Key, Assumed] = {}
-        self._leaving: dict[Key, str] = {}  # uids of pods that are being evicted, or reclaimed
-        self._kept: dict[Key, str] = {}  # of pods that the server would not let go
         self._handlers: dict[str, Callable[[Change], None]] = {
             POD.kind: self._pod_changed,
             NODE.kind: self._node_changed,
@@ -146,7 +132,7 @@ class SchedulerCache:
         # Pods that may find other volumes than before are read once after all events. A pod that is being bound has
         # its volumes, or is read again when that fails.
         for key in self.claims.take_stale():
-            if key in self._pods and key not in self._binding:
+            if key in self._pods and key not in self._assumed.binds:
                 self._pod_changed(Change(POD, key, None, self._pods[key]))
         if self._hypernodes.update_view():
             self.needs_cycle = True
@@ -169,15 +155,8 @@ class SchedulerCache:
             self.claims.begin(volumes.choices)
 
     def assume_plan(self, made: Plan) -> None:
-        now = self.now
-        for bind in made.binds:
-            self._binding[bind.pod] = Assumed(bind.uid, bind.node, now, bind.devices)
-        for eviction in made.evictions:
-            self._leaving[eviction.pod] = eviction.uid
-        for shrink in made.shrinks:
-            for key in shrink.pods:
-                self._leaving[key] = self.view.pods[key].uid
-        self._starting.assume(made, now)
+        self._assumed.assume(made, self.view.pods, self.now)
+        self._starting.assume(made, self.now)
 
     def is_ours(self, key: Key) -> bool:
         """Whether this scheduler admits the group and writes its status."""
@@ -250,22 +229,17 @@ class SchedulerCache:
 
     def _namespace_changed(self, change: Change) -> None:
         """A namespace may get the labels that a rule of a pod selects after the pod was read."""
-        name = change.key.name
-        before = self._namespace_labels.pop(name, None)
         labels = labels_of(change.new) if change.new is not None else None
-        if labels is not None:
-            self._namespace_labels[name] = labels
-        if before == labels:
+        if not self._reader.set_namespace(change.key.name, labels):
             return
-        for key in sorted(self._selects_namespaces & self.view.pods.keys() & self._pods.keys()):
+        for key in sorted(self._reader.selects_namespaces & self.view.pods.keys() & self._pods.keys()):
             pod, obj = self.view.pods[key], self._pods[key]
-            if uid_of(obj) != pod.uid or not any(
-                term.selection_changes(name, labels) for term in (*pod.together, *pod.apart)
+            if uid_of(obj) == pod.uid and any(
+                term.selection_changes(change.key.name, labels) for term in (*pod.together, *pod.apart)
             ):
-                continue
-            together, apart = affinity_terms(obj, self._namespace_labels)
-            self.view.set_pod(replace(pod, together=together, apart=apart))
-            self.needs_cycle = True
+                together, apart = self._reader.affinity_terms(obj)
+                self.view.set_pod(replace(pod, together=together, apart=apart))
+                self.needs_cycle = True
 
     def _quota_changed(self, change: Change) -> None:
         if self._limits.quota_changed(change):
@@ -274,7 +248,7 @@ class SchedulerCache:
     def _budget_changed(self, change: Change) -> None:
         if not self._limits.budget_changed(change):
             return
-        for key, uid in list(self._kept.items()):
+        for key, uid in list(self._reader.protected.items()):
             if key.namespace == change.key.namespace:
                 self._apply_outcome(EvictionRetry(key, uid))
         self.needs_cycle = True
@@ -369,7 +343,7 @@ class SchedulerCache:
             known = None
         if obj is None:
             return
-        pod = self._assumed(moved_pod(known, change) or self._read_pod(obj), known)
+        pod = self._assumed_pod(moved_pod(known, change) or self._reader.read(obj), known)
         if pod.group is not None:
             if not self._scope.is_responsible_for(obj):
                 self._starting.placed_by_other(pod.group)
@@ -394,56 +368,20 @@ class SchedulerCache:
         if known is None or (pod != known and not only_started(known, pod)):
             self.needs_cycle = True
 
-    def _read_pod(self, obj: Obj) -> Pod:
-        changes: dict[str, Any] = {}
-        try:
-            pod = pod_from(obj, self._namespace_labels)
-        except UNREADABLE as wrong:
-            log.warning("pod cannot be read", pod=str(key_of(obj)), error=str(wrong))
-            meta = {name: obj["metadata"][name] for name in ("name", "namespace", "uid") if name in obj["metadata"]}
-            spec = {"nodeName": obj["spec"].get("nodeName"), "containers": []}
-            minimal = {"metadata": meta, "spec": spec, "status": {"phase": (obj.get("status") or {}).get("phase")}}
-            pod = replace(pod_from(minimal), blocked=Message("Pod.Unreadable", {"error": str(wrong)}))
-        if any(term.namespace_selector.requirements for term in (*pod.together, *pod.apart)):
-            self._selects_namespaces.add(pod.key)
-        if pod.group is None and (implicit := self._scope.implicit_group(obj)) is not None:
-            changes["group"] = implicit
-        if any(amount > MAX_AMOUNT or amount < 0 for amount in pod.requests.values()):
-            changes["requests"] = bounded(pod.requests)
-        if self._kept and self._kept.get(pod.key) == pod.uid:
-            changes["protected"] = True
-        if not self._scope.is_responsible_for(obj):
-            changes["preemptable"] = False  # another scheduler placed it and would place its successor
-        if not pod.node:
-            if not self._scope.is_responsible_for(obj):
-                changes["gated"] = True
-            blocked, terms = self.claims.of(obj)
-            if (blocked or terms) and not pod.blocked:
-                changes["blocked"], changes["volume_terms"] = blocked, terms
-        return replace(pod, **changes) if changes else pod
-
-    def _assumed(self, pod: Pod, known: Pod | None) -> Pod:
+    def _assumed_pod(self, pod: Pod, known: Pod | None) -> Pod:
         """The pod as it is, ahead of what the event shows."""
-        binding = self._binding.get(pod.key)
-        if binding is not None and (pod.node or pod.state is not PodState.PENDING or binding.uid != pod.uid):
-            del self._binding[pod.key]
-        elif binding is not None:
-            pod = pod.moved(node=binding.node, state=PodState.BOUND, since=binding.since, devices=binding.devices)
+        pod = self._assumed.bound(pod)
         if not pod.node:
             return pod
         if known is not None and known.node == pod.node:
             pod = with_since(pod, known.since)
         elif known is None and pod.group is not None and not self._starting.has_run(pod.group):
             pod = with_since(pod, self.now)  # its gang has the whole hold time from the moment we see it
-        if self._leaving.get(pod.key) == pod.uid and pod.state in (PodState.BOUND, PodState.RUNNING):
-            pod = replace(pod, state=PodState.RELEASING)
-        return pod
+        return self._assumed.releasing(pod)
 
     def _remove_pod(self, pod: Pod) -> None:
-        self._binding.pop(pod.key, None)
-        self._leaving.pop(pod.key, None)
-        self._kept.pop(pod.key, None)
-        self._selects_namespaces.discard(pod.key)
+        self._assumed.forget(pod.key)
+        self._reader.forget(pod.key)
         self.view.budgets.release(pod.key)
         self.claims.remove_pod(pod.key)
         self._changes.queues[self.view.gang_of(pod).group.queue] = None
@@ -466,7 +404,7 @@ class SchedulerCache:
         for key in pods:
             obj, known = self._pods.get(key), self.view.pods.get(key)
             if obj is not None and known is not None and known.uid == uid_of(obj):
-                self.view.set_pod(self._assumed(self._read_pod(obj), None))
+                self.view.set_pod(self._assumed_pod(self._reader.read(obj), None))
                 if not quietly:
                     self.needs_cycle = True
 
@@ -477,20 +415,18 @@ class SchedulerCache:
             case BindFailed():
                 self._bind_failed(outcome)
             case EvictionFailed(key, uid):
-                if self._leaving.get(key) == uid:
-                    del self._leaving[key]
+                if self._assumed.cancel_eviction(key, uid):
                     self._cancel_eviction(key)
             case EvictionRefused(key, uid, nothing_left):
                 # No victim until its budget allows more, or the time for a retry has come.
-                if self._leaving.get(key) == uid and key in self._pods:
-                    self._kept[key] = uid
-                    del self._leaving[key]
+                if key in self._pods and self._assumed.cancel_eviction(key, uid):
+                    self._reader.protected[key] = uid
                     self._cancel_eviction(key)
                     if nothing_left and (known := self.view.pods.get(key)) is not None:
                         self.view.budgets.exhaust(known)
             case EvictionRetry(key, uid):
-                if self._kept.get(key) == uid:
-                    del self._kept[key]
+                if self._reader.protected.get(key) == uid:
+                    del self._reader.protected[key]
                     self._cancel_eviction(key)
             case QueueUpdated(queue):
                 if queue.name in self.view.queues:
@@ -507,14 +443,12 @@ class SchedulerCache:
 
     def _bind_failed(self, failed: BindFailed) -> None:
         bind, seen = failed.bind, self._pods.get(failed.bind.pod)
-        assumed = self._binding.get(bind.pod)
-        if assumed is None or assumed.uid != bind.uid:
+        if not self._assumed.cancel_bind(bind):
             return
-        del self._binding[bind.pod]
         group = self.view.pods[bind.pod].group
         if failed.for_good or seen is None or uid_of(seen) != bind.uid:
             self.view.remove_pod(bind.pod)
-            self._selects_namespaces.discard(bind.pod)
+            self._reader.selects_namespaces.discard(bind.pod)
             self.needs_cycle = True
         else:
             self.reread([bind.pod])
@@ -526,10 +460,6 @@ class SchedulerCache:
         self.reread([key])
 
 
-def bounded(amounts: Mapping[str, int]) -> dict[str, int]:
-    return {name: min(max(amount, 0), MAX_AMOUNT) for name, amount in amounts.items()}
-
-
 def validated_group(group: PodGroup) -> PodGroup:
     """The group within what can be counted; ValueError where it makes no sense."""
     if group.min_resources is None:
@@ -538,32 +468,3 @@ def validated_group(group: PodGroup) -> PodGroup:
         if amount < 0:
             raise ValueError(f"minResources of {name} is below zero; give zero or more")
     return replace(group, min_resources=bounded(group.min_resources))
-
-
-def moved_pod(known: Pod | None, change: Change) -> Pod | None:
-    """The known pod on its new node or in its new state, where nothing else of it changed.
-    Nearly every event is about the node or the state of a pod, and reading all of it takes far longer."""
-    old, new = change.old, change.new
-    if known is None or old is None or new is None or known.blocked or known.gated:
-        return None
-    if any(old["metadata"].get(part) != new["metadata"].get(part) for part in READ_OF_METADATA):
-        return None
-    before, after = old["spec"], new["spec"]
-    node = after.get("nodeName") or ""
-    if {**before, "nodeName": node} != {**after, "nodeName": node}:
-        return None
-    return known.moved(node=node, state=state_of(new), since=known.since if node else 0.0)
-
-
-def with_since(pod: Pod, since: float) -> Pod:
-    return pod.moved(node=pod.node, state=pod.state, since=since, devices=pod.devices)
-
-
-def only_started(before: Pod, after: Pod) -> bool:
-    """Whether the pod is where it was and as it was: that its processes have started changes no plan."""
-    placed = (PodState.BOUND, PodState.RUNNING)
-    if before.state not in placed or after.state not in placed:
-        return False
-    return before == with_since(
-        after.moved(node=after.node, state=before.state, since=before.since, devices=before.devices), before.since
-    )
