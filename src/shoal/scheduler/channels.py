@@ -72,7 +72,7 @@ class EvictionRetry(NamedTuple):
 
 
 class QueueUpdated(NamedTuple):
-    """An update of ours, applied at once: no group is admitted to a closed queue because the watch is late."""
+    """An update by this scheduler, applied at once: no group is admitted to a closed queue because a watch is late."""
 
     queue: Queue
 

@@ -31,7 +31,7 @@ class SchedulerMetrics:
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.durations = Durations()
-        self._figures: Callable[[], Iterable[Metric]] = partial(idle_metrics, self.durations)
+        self._gauges: Callable[[], Iterable[Metric]] = partial(idle_metrics, self.durations)
 
         def latency(name: str, text: str, *labels: str, buckets: tuple[float, ...] = _MILLISECONDS) -> Histogram:
             return Histogram(f"volcano_{name}_milliseconds", text, labels, buckets=buckets, registry=registry)
@@ -74,15 +74,15 @@ class SchedulerMetrics:
         registry.register(self)
 
     def collect(self) -> Iterable[Metric]:
-        return self._figures()
+        return self._gauges()
 
-    def show(self, figures: Callable[[], Iterable[Metric]]) -> None:
-        """What is worked out whenever the metrics are read, from here on."""
-        self._figures = figures
+    def show(self, collect: Callable[[], Iterable[Metric]]) -> None:
+        """What is computed from now on whenever the metrics are read."""
+        self._gauges = collect
 
     def show_idle(self, now: float) -> None:
         self.durations.end(now)
-        self._figures = partial(idle_metrics, self.durations)
+        self._gauges = partial(idle_metrics, self.durations)
 
     # As it happens
 

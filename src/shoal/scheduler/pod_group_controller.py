@@ -28,7 +28,7 @@ OWNERS = {(kind.api_version, kind.kind): kind for kind in OWNERS_OF_PODS}
 
 
 class PodGroupController:
-    """`pods` are copies that say who controls those without a group."""
+    """`pods` keep the controller of pods without a group."""
 
     name = "implicit pod groups"
 

@@ -1,7 +1,7 @@
 """Tracks which gangs have run, and which are just being started.
 
 A gang has run once it was whole and none of its binds was pending any more, not when that was decided: binds are single
-requests, and a gang of which some failed is completed or undone. What another scheduler places is not ours to undo, so
+requests, and a gang of which some failed is completed or undone. What another scheduler places is not undone here, so
 its gang counts as having run.
 """
 

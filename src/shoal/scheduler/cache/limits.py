@@ -1,6 +1,6 @@
 """ResourceQuotas and PodDisruptionBudgets in the planner's view.
 
-Their figures change with every pod that is created or deleted, in step with events of the pods themselves. Another plan
+Their amounts change with every pod that is created or deleted, in step with events of the pods themselves. Another plan
 is worth making only where they leave more than before: the return value of both handlers.
 """
 

@@ -2,7 +2,8 @@
 
 The view is ahead of the watches: a pod that is being bound is on its node already, one that is being evicted leaves. An
 event from before that changes neither; one that shows it, or a rejected request, ends the assumption. What was written
-to a group (its phase, since when it is in the queue) is ours: watches show it late, and no other component decides it.
+to a group (its phase, since when it is in the queue) is not read back: watches show it late, and no other component
+decides it.
 An object that cannot be read is kept out with a message instead of blocking all others. Where another scheduler admits
 groups, theirs are known here as far as their pods are on nodes, so that their pods are not taken for spare ones.
 """
@@ -376,7 +377,7 @@ class SchedulerCache:
         if known is not None and known.node == pod.node:
             pod = with_since(pod, known.since)
         elif known is None and pod.group is not None and not self._starting.has_run(pod.group):
-            pod = with_since(pod, self.now)  # its gang has the whole hold time from the moment we see it
+            pod = with_since(pod, self.now)  # its gang has the whole hold time from the moment it is seen
         return self._assumed.releasing(pod)
 
     def _remove_pod(self, pod: Pod) -> None:

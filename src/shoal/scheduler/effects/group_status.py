@@ -56,7 +56,7 @@ class GroupStatusWriter:
         self._submit_low_priority = submit_low_priority
         self._reported: dict[Key, GroupStatus] = {}
         self._refused: set[Key] = set()  # written on a version that was no longer the last
-        self._unknown: dict[Key, str] = {}  # groups that we ourselves called Unknown, and their uids
+        self._unknown: dict[Key, str] = {}  # groups that this process called Unknown, and their uids
         self._work = WorkQueue("pod groups", self._write, clock=clock, coalesce_seconds=COALESCE_SECONDS)
 
     def report(self, statuses: Iterable[GroupStatus]) -> None:

@@ -164,10 +164,10 @@ class QueueController:
 
     async def _set(self, queue: Queue) -> None:
         stored = self._queues.objects.get(Key("", queue.name), {})
-        marked = annotations_of(stored).get(CLOSED_BY_PARENT) == "true"
-        if marked != queue.closed_by_parent:
-            note = {CLOSED_BY_PARENT: "true" if queue.closed_by_parent else None}
-            patch = {"metadata": {"annotations": note}}
+        is_marked = annotations_of(stored).get(CLOSED_BY_PARENT) == "true"
+        if is_marked != queue.closed_by_parent:
+            annotations = {CLOSED_BY_PARENT: "true" if queue.closed_by_parent else None}
+            patch = {"metadata": {"annotations": annotations}}
             await self._unless_gone(self._cluster.patch(self._scope.queue_kind, queue.name, patch=patch))
         account = self._cache.view.accounts.get(queue.name)
         groups = sum(not gang.lone for gang in account.groups.values()) if account else 0

@@ -29,7 +29,7 @@ from shoal.scheduler.messages import text
 from shoal.scheduler.planner.plan_types import Evict, ShrinkRequest
 from shoal.scheduler.scope import SchedulerScope
 
-COALESCE_SECONDS = 1.0  # how long a pod that is gone may stay on the note; it is named by uid, so it does no harm
+COALESCE_SECONDS = 1.0  # how long a pod that is gone may stay in the annotation; it is named by uid, so it does no harm
 
 
 class RequestedPod(NamedTuple):
@@ -62,9 +62,11 @@ class ShrinkRequester:
         self._evict = evict
         self._requested: dict[Key, dict[Key, RequestedPod]] = {}  # by group: those of its pods that are wanted back
         self._groups: dict[Key, Key] = {}  # of those pods
-        self._noted: set[Key] = set()  # groups that may bear a note of ours
-        self._pending_messages: dict[Key, tuple[Message, ...]] = {}  # by group: what to report once the note is there
-        self._notes = WorkQueue("notes for elastic jobs", self._note, clock=clock, coalesce_seconds=COALESCE_SECONDS)
+        self._annotated: set[Key] = set()  # groups that may have an annotation of this process
+        self._pending_messages: dict[
+            Key, tuple[Message, ...]
+        ] = {}  # by group: what to report once the annotation is written
+        self._work = WorkQueue("shrink requests", self._write, clock=clock, coalesce_seconds=COALESCE_SECONDS)
 
     def submit(self, shrink: ShrinkRequest) -> None:
         pods, group = self._cache.view.pods, shrink.group
@@ -77,9 +79,9 @@ class ShrinkRequester:
             self._requested.setdefault(group, {})[pod] = RequestedPod(eviction, shrink.cause)
             self._timers.call_later(self._cache.view.settings.hold_seconds, partial(self._finish, eviction))
         if group in self._requested:
-            self._noted.add(group)
+            self._annotated.add(group)
             self._pending_messages[group] = (*self._pending_messages.get(group, ()), shrink.message)
-            self._notes.add(group)
+            self._work.add(group)
 
     def _finish(self, eviction: Evict) -> None:
         group = self._groups.get(eviction.pod)
@@ -104,31 +106,30 @@ class ShrinkRequester:
         del self._requested[group][pod]
         if not self._requested[group]:
             del self._requested[group]
-        self._notes.add_after_delay(group)
+        self._work.add_after_delay(group)
 
     def group_changed(self, change: Change) -> None:
-        """Queue a group with an unrecorded note."""
-        if change.new is not None and change.key not in self._noted and RECLAIM in annotations_of(change.new):
-            self._notes.add(change.key)
+        """Queue a group with an annotation of an earlier process."""
+        if change.new is not None and change.key not in self._annotated and RECLAIM in annotations_of(change.new):
+            self._work.add(change.key)
 
     async def close(self) -> None:
-        await self._notes.close()
+        await self._work.close()
 
-    async def _note(self, key: Key) -> None:
-        """What is wanted of the group now."""
+    async def _write(self, key: Key) -> None:
         gang = self._cache.view.groups.get(key)
         if gang is None or not gang.known:
             self._group_missing(key)
             return
         requested = self._requested.get(key, {})
-        notes = {
+        annotations = {
             RECLAIM: ",".join(f"{pod.name}={each.eviction.uid}" for pod, each in requested.items()) or None,
             RECLAIM_REASON: "; ".join(dict.fromkeys(text(each.cause) for each in requested.values())) or None,
         }
-        patch = {"metadata": {"uid": gang.group.uid, "annotations": notes}}
+        patch = {"metadata": {"uid": gang.group.uid, "annotations": annotations}}
         messages = self._pending_messages.pop(key, ())
         try:
-            noted = await self._cluster.patch(self._scope.group_kind, key.name, key.namespace, patch=patch)
+            written = await self._cluster.patch(self._scope.group_kind, key.name, key.namespace, patch=patch)
         except (ApiError, OutcomeUnknown, OSError) as failed:
             if isinstance(failed, ApiError) and failed.code == 404:
                 self._group_missing(key)
@@ -136,13 +137,13 @@ class ShrinkRequester:
             self._pending_messages[key] = messages + self._pending_messages.get(key, ())
             raise
         if not requested:
-            self._noted.discard(key)
+            self._annotated.discard(key)
         for message in messages:
-            self._dispatcher.submit_low_priority(partial(record, self._recorder, noted, NORMAL, "Shrink", message))
+            self._dispatcher.submit_low_priority(partial(record, self._recorder, written, NORMAL, "Shrink", message))
 
     def _group_missing(self, key: Key) -> None:
         """There is no such group any more, and so nothing to wait for."""
         self._pending_messages.pop(key, None)
-        self._noted.discard(key)
+        self._annotated.discard(key)
         for requested in list(self._requested.get(key, {}).values()):
             self._finish(requested.eviction)
