@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from contextlib import ExitStack
 from importlib import import_module
 
 from shoal.cluster.client import Cluster
@@ -149,9 +148,8 @@ class Scheduler:
             binds_at_once=self._binds_at_once, quiet_seconds=self._quiet_seconds,
         )  # fmt: skip
         self._metrics.show(gauges.collect)
-        with ExitStack() as subscriptions:
-            for informer in (*self._informers, self._nodes, self._pods):
-                subscriptions.callback(informer.subscribe(self._events.put))
+        informers = (*self._informers, self._nodes, self._pods)
+        with subscribe_all(*((informer, self._events.put) for informer in informers)):
             try:
                 async with asyncio.TaskGroup() as group:
                     group.create_task(self._follow_events())

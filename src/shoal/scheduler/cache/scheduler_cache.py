@@ -122,9 +122,9 @@ class SchedulerCache:
         for event in events:
             try:
                 if isinstance(event, Change):
+                    self._changes.objects.append(event)
                     if (handler := self._handlers.get(event.kind.kind)) is not None:
                         handler(event)
-                    self._changes.objects.append(event)
                 else:
                     self._apply_outcome(event)
             except Exception:
