@@ -16,7 +16,7 @@ from shoal.dialects.framework.settings import settings
 from shoal.kube import kinds
 from shoal.kube.structural_schema.re2 import BadPattern, compiled
 from shoal.scheduler.api.hypernodes import check
-from shoal.scheduler.hypernode_domains import _chosen
+from shoal.scheduler.cache.hypernode_domains import selected_members
 
 PATTERNS = ["^(a+)+$", "^(a|a)*$", "^(a*)*b$", "(.*a){20}$", "^(a|aa)+$"]
 TEXT = "a" * 50_000 + "!"
@@ -57,6 +57,6 @@ async def test_an_object_of_a_definition_with_such_a_pattern_is_judged() -> None
 def test_hypernodes_and_failure_tables_use_the_same_patterns() -> None:
     member = {"type": "Node", "selector": {"regexMatch": {"pattern": "^(a+)+$"}}}
     assert check({"spec": {"members": [member]}}) == []
-    assert _chosen(member["selector"], {TEXT: {}, "aa": {}}) == ["aa"]
+    assert selected_members(member["selector"], {TEXT: {}, "aa": {}}) == ["aa"]
     read = settings({"podFailureSpec": [{"code": 7, "podPatterns": [{"messageRegex": "^(a+)+$"}]}]})
     assert read.pod_failure_spec[0].pod_patterns[0].message_regex == "^(a+)+$"

@@ -19,11 +19,11 @@ from shoal.kube.objects import Obj
 
 CPU = {"cpu": "1"}
 EVICTED = (
-    "worker-0 to worker-3 were evicted in attempt 0: train gives way, lower priority than urgent in queue default."
+    "worker-0 to worker-3 were evicted in attempt 0: train was preempted by urgent of higher priority in queue default."
 )
 WAITS = "train is not ready: 0 of 4 tasks run or have ended."
 NOT_ADMITTED = (
-    "The PodGroup is not admitted: needs 4 cpu; the cluster admits 4 at once, and groups before it already ask for 2."
+    "The PodGroup is not admitted: needs 4 cpu; admitted groups may request 4 in this cluster and already request 2."
 )
 
 

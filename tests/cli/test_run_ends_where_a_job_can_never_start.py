@@ -62,8 +62,8 @@ def stored(folder: Path, *jobs: Obj) -> str:
 NEVER = {
     "a gang that is not let in": (
         gang("big", replicas=3, least=3, things=2),
-        f"Job big can never start here and is stopped: needs 6 {THING}, and the cluster admits 4 at once, "
-        "so make it smaller or add nodes.",
+        f"Job big can never start here and is stopped: needs 6 {THING}, "
+        "and admitted groups may request 4 in this cluster, so request less or add nodes.",
     ),
     "a task no node could hold": (
         framework("big", things=3),

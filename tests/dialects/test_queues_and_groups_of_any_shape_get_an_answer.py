@@ -13,8 +13,8 @@ from shoal.kube.errors import ApiError
 from shoal.kube.kinds import CUSTOM_RESOURCE_DEFINITION, Kind
 from shoal.kube.objects import Obj
 from shoal.kube.patching.json_values import clone
-from shoal.scheduler.admission import admit, group_errors, queue_errors
 from shoal.scheduler.api.pod_groups import POD_GROUP, QUEUE, definitions
+from shoal.scheduler.queue_validation import admit, group_errors, queue_errors
 
 NEAR = {"mode": "hard", "highestTierAllowed": 1}
 CHOSEN = {"matchLabels": {"a": "b"}, "matchExpressions": [{"key": "a", "operator": "In", "values": ["x"]}]}

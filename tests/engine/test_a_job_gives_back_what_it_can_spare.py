@@ -29,7 +29,7 @@ from shoal.engine.messages import stated
 from shoal.engine.policies import GroupGate, GroupPlan, Memory, Reaction, ReclaimLimits, Retry
 from shoal.kube.messages import Message
 
-WHY = "lower priority than urgent in queue default"
+WHY = "preempted by urgent of higher priority in queue default"
 
 
 def bodies(world: World) -> dict[str, str]:

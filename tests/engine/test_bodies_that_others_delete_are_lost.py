@@ -86,7 +86,7 @@ def test_where_places_are_free_at_leaving_the_successor_comes_at_once():
     assert world.state.task(TaskRef("main", 0)).attempt.number == 0
 
 
-@pytest.mark.parametrize("message", ["little gives way, lower priority than great", "preempted by great"])
+@pytest.mark.parametrize("message", ["little was preempted by great of higher priority", "preempted by great"])
 def test_an_evicted_body_says_for_whom_it_goes(message: str):
     """And in which attempt: what befalls it again in the same words is another thing that happened."""
     world = started(framework(fc_role("a", 2, task=(True, 0))))

@@ -36,7 +36,7 @@ from shoal.kube.kinds import Kind
 from shoal.kube.objects import Obj
 from shoal.kube.schemas import schema_of
 from shoal.operator.setup import admit, install
-from shoal.scheduler.admission import admit as admit_groups
+from shoal.scheduler.queue_validation import admit as admit_groups
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PATCHES = ("application/merge-patch+json", "application/strategic-merge-patch+json", "application/apply-patch+yaml")

@@ -11,7 +11,8 @@ from shoal.cluster.informer import Change
 from shoal.kube.kinds import NODE, POD
 from shoal.kube.objects import Key, Obj
 from shoal.scheduler.api.pod_groups import POD_GROUP
-from shoal.scheduler.event_handlers import CacheUpdater
+from shoal.scheduler.cache.scheduler_cache import SchedulerCache
+from shoal.scheduler.channels import BindFailed, Event
 from shoal.scheduler.planner.cache import ClusterView
 from shoal.scheduler.planner.plan_types import Plan
 from shoal.scheduler.planner.planner import plan
@@ -22,21 +23,19 @@ GANG = Key("d", "gang")
 
 
 class Told:
-    """A feed that hears of one node and a gang, event by event."""
+    """A cache of one node and a gang, event by event."""
 
     def __init__(self, least: int) -> None:
         self.clock, self.view, self.started = VirtualClock(), ClusterView(), list[Key]()
-        self.feed = CacheUpdater(
-            self.view, SchedulerScope(), self.clock, on_news=lambda: None, on_started=self.started.append
-        )
+        self._pods: dict[Key, Obj] = {}
+        self.cache = SchedulerCache(self.view, SchedulerScope(), self.clock, pods=self._pods, groups={})
         room = {"cpu": "8", "pods": "10"}
         ready = [{"type": "Ready", "status": "True"}]
         node = {"metadata": {"name": "n"}, "status": {"allocatable": room, "conditions": ready}}
-        self.feed.node_changed(Change(NODE, Key("", "n"), None, node))
+        self._apply(Change(NODE, Key("", "n"), None, node))
         meta = {"name": GANG.name, "namespace": GANG.namespace, "uid": "g", "creationTimestamp": BORN}
         group = {"metadata": meta, "spec": {"minMember": least}, "status": {"phase": "Inqueue"}}
-        self.feed.group_changed(Change(POD_GROUP, GANG, None, group))
-        self._pods: dict[str, Obj] = {}
+        self._apply(Change(POD_GROUP, GANG, None, group))
 
     def pod(self, name: str, *, node: str = "", phase: str = "Pending") -> None:
         notes = {"scheduling.k8s.io/group-name": GANG.name}
@@ -49,19 +48,24 @@ class Told:
         self._tell(name, None)
 
     def _tell(self, name: str, obj: Obj | None) -> None:
-        old = self._pods.pop(name, None)
+        key = Key("d", name)
+        old = self._pods.pop(key, None)
         if obj is not None:
-            self._pods[name] = obj
-        self.feed.pod_changed(Change(POD, Key("d", name), old, obj))
+            self._pods[key] = obj
+        self._apply(Change(POD, key, old, obj))
+
+    def _apply(self, event: Event) -> None:
+        self.cache.apply([event])
+        self.started += [started.group for started in self.cache.take_changes().started]
 
     def plan(self) -> Plan:
-        made = plan(self.view, self.feed.now)
-        self.feed.assume(made)
+        made = plan(self.view, self.cache.now)
+        self.cache.assume_plan(made)
         return made
 
     def refused(self, made: Plan, name: str, *, for_good: bool) -> None:
         bind = next(bind for bind in made.binds if bind.pod.name == name)
-        self.feed.not_bound(bind, None if for_good else self._pods[name], for_good=for_good)
+        self._apply(BindFailed(bind, for_good))
 
 
 def one_beyond_the_minimum_goes(told: Told, made: Plan) -> None:
@@ -119,7 +123,7 @@ async def test_what_never_was_whole_is_undone() -> None:
     told.pod("a", node="n")
     told.gone("c")
     told.pod("b", node="n")
-    assert (told.started, told.feed.is_starting(GANG), len(made.binds)) == ([], False, 3)
+    assert (told.started, told.cache.is_starting(GANG), len(made.binds)) == ([], False, 3)
     told.clock.advance(60)
     assert sorted(eviction.pod.name for eviction in told.plan().evictions) == ["a", "b"]
 

@@ -9,7 +9,8 @@ from shoal.scheduler.api.pod_groups import POD_GROUP
 
 HOPELESS = (
     "needs 5 pods at once, 4 would fit, 1 missing: needs 5 cpu, 4 of 4 are free, "
-    "the most on one node is 4 on node a; even without other pods it would not fit, so make it smaller or add nodes"
+    "the most on one node is 4 on node a; "
+    "the request would not fit even without other pods, so request less or add nodes"
 )
 
 

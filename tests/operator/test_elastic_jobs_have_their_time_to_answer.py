@@ -48,7 +48,7 @@ async def test_a_note_that_does_not_get_through_is_tried_again(faults: Faults) -
         await asked_for(it, 2, faults)
         await it.rest(5)
         assert await noted(it) == ["little-2", "little-3"]
-        told = ("little", "shrunk by 2: little gives way, lower priority than great in queue default")
+        told = ("little", "shrunk by 2: little was preempted by great of higher priority in queue default")
         assert await it.events("Shrink") == [told]
         await it.rest(24)
         assert await evicted(it) == 0

@@ -22,7 +22,7 @@ async def test_1_a_gang_waits_for_its_last_place_and_then_starts_whole() -> None
             "Unschedulable",
             "TooLarge",
             "needs 4 pods at once, 3 would fit, 1 missing: needs 4 cpu, 3 of 3 are free, the most on one node is 3 on "
-            "node a; even without other pods it would not fit, so make it smaller or add nodes",
+            "node a; the request would not fit even without other pods, so request less or add nodes",
         )
         await it.node("b", cpu=1)
         assert await it.placed() == ["four-0", "four-1", "four-2", "four-3"]
@@ -80,7 +80,7 @@ async def test_24_a_gang_that_stays_half_bound_is_undone() -> None:
         assert await it.places() == {"eight-3": ""}
         assert (await it.events("Evicted"))[0] == (
             "eight-0",
-            "undone: 1 of its pods stayed without a place for too long after the others were bound",
+            "undone: 1 of the gang's pods found no node in time after the others were bound",
         )
 
 

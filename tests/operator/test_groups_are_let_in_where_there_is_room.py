@@ -65,7 +65,7 @@ async def test_room_for_members_to_come_is_kept_from_those_behind() -> None:
     async with door() as it:
         await enter(it, "first", 3)
         await enter(it, "second", 3)
-        shortage = "needs 3 cpu; the cluster admits 4 at once, and groups before it already ask for 3"
+        shortage = "needs 3 cpu; admitted groups may request 4 in this cluster and already request 3"
         assert (await it.phase("second"), await it.told("second")) == (
             "Pending",
             ("Unschedulable", "QueueQuota", shortage),
@@ -93,7 +93,11 @@ async def test_a_queue_that_is_shut_is_no_lack_of_room() -> None:
         await enter(it, "late", 1)
         assert [await it.told(name) for name in ("astray", "late")] == [
             ("Unschedulable", "QueueMissing", "there is no queue nowhere; create it or name another"),
-            ("Unschedulable", "QueueClosed", "queue default is closed; it is let in when the queue is opened"),
+            (
+                "Unschedulable",
+                "QueueClosed",
+                "queue default is closed; the PodGroup is admitted when the queue is opened",
+            ),
         ]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from shoal.scheduler.hypernode_domains import resolved
+from shoal.scheduler.cache.hypernode_domains import resolved
 from shoal.scheduler.planner.gang_types import HyperNode
 
 NODES = {"a-1": {"rack": "r1"}, "a-2": {"rack": "r1"}, "b-1": {"rack": "r2"}}

@@ -10,10 +10,10 @@ from kit.planner_board import cores
 from shoal.cluster.informer import Change
 from shoal.kube.kinds import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, STORAGE_CLASS, Kind
 from shoal.kube.objects import Key, Obj, key_of, name_of
+from shoal.scheduler.cache.volume_claims import VolumeClaims
 from shoal.scheduler.messages import text
 from shoal.scheduler.planner.snapshot_types import Node
 from shoal.scheduler.planner.volume_matching import NO_PROVISIONER, SELECTED_NODE, is_within
-from shoal.scheduler.volume_claims import VolumeClaims
 
 ZONE = "topology.kubernetes.io/zone"
 POD: Obj = {
@@ -110,7 +110,7 @@ def test_a_pod_may_go_where_its_claim_has_or_gets_a_volume(objects: list[Obj], p
 
 
 WAITS: dict[str, tuple[list[Obj], str]] = {
-    "no claim": ([], "the claim data does not exist; create it, or take it out of the pod"),
+    "no claim": ([], "the claim data does not exist; create it or remove it from the pod"),
     "no volume": ([claim("v")], "the volume v of the claim data does not exist"),
     "bound at once by somebody": ([claim(), storage(mode="Immediate")], "the claim data has no volume yet"),
     "no class": ([claim()], "the claim data has no volume yet"),

@@ -17,8 +17,8 @@ from shoal.kube.kinds import CUSTOM_RESOURCE_DEFINITION, POD, Kind
 from shoal.kube.objects import Obj
 from shoal.kube.structural_schema import kinds_of
 from shoal.operator.webhook import answer, validating_kinds
-from shoal.scheduler.admission import admit
 from shoal.scheduler.api.pod_groups import BELOW_ZERO, ONE_TIER, POD_GROUP, QUEUE, definitions
+from shoal.scheduler.queue_validation import admit
 
 STANDING = ("commands.bus.volcano.sh", "jobs.batch.volcano.sh", "podgroups.scheduling.volcano.sh", QUEUE.resource)
 
@@ -91,7 +91,7 @@ async def test_a_closed_queue_takes_no_new_group_and_what_is_there_can_still_be_
     await group(cluster, queue="team")
     await cluster.patch(QUEUE, "team", patch={"status": {"state": "Closed"}}, subresource="status")
     await cluster.patch(POD_GROUP, "g", "default", patch={"status": {"phase": "Inqueue"}})
-    with pytest.raises(ApiError, match="queue team is closed and takes nothing new; open it or name another"):
+    with pytest.raises(ApiError, match="queue team is closed and admits no PodGroups; open it or name another"):
         await cluster.create(POD_GROUP, {"metadata": {"name": "late"}, "spec": {"queue": "team"}}, "default")
 
 

@@ -19,7 +19,7 @@ async def test_22_closing_a_queue_lets_nobody_in_and_leaves_what_runs() -> None:
         assert await it.pod_told("lone-0") == (
             "False",
             "Queued",
-            "queue default is closed; pods are placed again when it is opened",
+            "queue default is closed; pods are placed again when the queue is opened",
         )
         await it.order("OpenQueue", "default")
         assert (await it.queues())["default"] == "Open"
@@ -76,7 +76,7 @@ async def test_an_order_that_nobody_can_obey_does_not_go_without_a_word() -> Non
             ("closequeue-typo", "there is no queue typo; create it or name another"),
             (
                 "default",
-                "queue default was ordered to ShutQueue, which no queue obeys; orders are OpenQueue and CloseQueue",
+                "queue default does not know the Command action ShutQueue; known are OpenQueue and CloseQueue",
             ),
         ]
 

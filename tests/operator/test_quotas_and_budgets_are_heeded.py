@@ -30,7 +30,7 @@ async def test_a_group_is_let_in_as_soon_as_its_namespaces_quota_has_room() -> N
         assert await it.told("second") == (
             "Unschedulable",
             "NamespaceQuota",
-            "needs 2 cpu, and quota small of namespace default allows 3, of which 2 are taken",
+            "needs 2 cpu, and quota small of namespace default allows 3, of which 2 are used",
         )
         await it.cluster.patch(RESOURCE_QUOTA, "small", NS, patch={"spec": {"hard": {"cpu": "4"}}})
         await it.rest()
@@ -44,7 +44,7 @@ async def test_pods_that_wait_for_quota_are_not_called_unschedulable() -> None:
         await it.group("large", 2, minResources={"cpu": "4"})
         await it.pods("large", 2)
         await it.rest(6)  # another sentence for the same reason waits for company
-        sentence = "needs 2 cpu, and quota small of namespace default allows 2, of which 2 are taken"
+        sentence = "needs 2 cpu, and quota small of namespace default allows 2, of which 2 are used"
         assert [await it.pod_told(f"large-{n}") for n in range(2)] == 2 * [("False", "Queued", sentence)]
         await it.cluster.delete(RESOURCE_QUOTA, "small", NS)
         await it.rest()
@@ -84,7 +84,7 @@ async def test_pods_are_evicted_when_their_budget_allows_it_and_say_why() -> Non
         it.pods_leave = False
         await allows(it, 1)
         leaving = condition_of(await it.cluster.get(POD, "little-3", NS), "DisruptionTarget") or {}
-        words = "little gives way, lower priority than great in queue default"
+        words = "little was preempted by great of higher priority in queue default"
         assert (leaving["reason"], leaving["message"]) == ("PreemptionByScheduler", words)
         assert (evictions(it), await it.events("Evicted")) == (["little-3"], [("little-3", f"evicted: {words}")])
         it.pods_leave = True

@@ -6,8 +6,7 @@ import asyncio
 
 from kit.virtual_time import settled
 from shoal.cluster.clock import VirtualClock
-from shoal.scheduler.dispatcher import Dispatcher
-from shoal.scheduler.timers import Timers
+from shoal.scheduler.effects.dispatcher import Dispatcher, Timers
 
 PATIENCE_SECONDS = 120
 

@@ -32,12 +32,12 @@ async def test_13_surplus_goes_before_gangs_and_the_room_is_kept_for_whom_it_was
         assert sorted(pod["metadata"]["name"] for pod in leaving) == ["little-2", "little-3"]
         marks = [condition_of(pod, "DisruptionTarget") or {} for pod in leaving]
         assert [(mark["reason"], mark["message"]) for mark in marks] == 2 * [
-            ("PreemptionByScheduler", "little gives way, lower priority than great in queue default")
+            ("PreemptionByScheduler", "little was preempted by great of higher priority in queue default")
         ]
         assert await it.told("great") == (
             "Unschedulable",
             "NotEnoughResources",
-            "its place is being freed; it starts when 2 pods have left",
+            "2 pods on the chosen nodes must terminate first",
         )
         await it.pods("greedy", 2)  # nobody takes what is kept
         it.pods_leave = True
@@ -63,10 +63,10 @@ async def test_an_elastic_job_is_asked_for_pods_by_name() -> None:
         assert await it.group_notes("little") == {
             ELASTIC: "true",
             RECLAIM: f"little-3={uids[3]},little-2={uids[2]}",
-            RECLAIM_REASON: "lower priority than great in queue default",
+            RECLAIM_REASON: "preempted by great of higher priority in queue default",
         }
         assert await it.events("Shrink") == [
-            ("little", "shrunk by 2: little gives way, lower priority than great in queue default")
+            ("little", "shrunk by 2: little was preempted by great of higher priority in queue default")
         ]
         assert len(await it.placed()) == 4  # nobody was killed
         await it.cluster.delete(POD, "little-3", NS)

@@ -18,8 +18,8 @@ from shoal.controllers.persistent_volumes import PersistentVolumeController
 from shoal.kube.errors import ApiError, conflict
 from shoal.kube.kinds import NODE, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, POD, STORAGE_CLASS
 from shoal.kube.objects import Obj, annotations_of, at_path, name_of
+from shoal.scheduler.cache.volume_claims import VolumeClaims
 from shoal.scheduler.planner.volume_matching import NO_PROVISIONER, SELECTED_NODE
-from shoal.scheduler.volume_claims import VolumeClaims
 
 MODES = ["ReadWriteOnce"]
 
@@ -151,12 +151,12 @@ async def test_a_node_for_which_no_volume_can_be_made_is_given_back_and_tried_la
         await it.cluster.create(STORAGE_CLASS, {"metadata": {"name": "late"}, **late})
         await claim(it, "data")
         await gang(it, 1, "data")
-        sentence = "it has its node, and the volume of data is being prepared"
+        sentence = "the pod has a node, and the volume of data is being prepared"
         assert await it.pod_told("g-0") == ("False", "Queued", sentence)
         back = {"metadata": {"annotations": {SELECTED_NODE: None}}}
         await it.cluster.patch(PERSISTENT_VOLUME_CLAIM, "data", NS, patch=back, patch_type=PatchType.MERGE)
         await it.rest(1)
-        words = "the claim data got no volume, and another try is made soon: "
+        words = "the claim data got no volume and is retried soon: "
         assert (await it.told("g"))[2] == f"{words}the provisioner made no volume for the chosen node"
         assert story(it) == [("patch", "PersistentVolumeClaim")]
         await it.rest(2)
@@ -185,7 +185,7 @@ async def test_a_node_that_goes_before_its_volume_was_made_is_not_waited_for() -
     async with slow() as it:
         await it.cluster.delete(NODE, "a")
         await it.rest(1)
-        words = "the claim data got no volume, and another try is made soon: the node a that was chosen has gone"
+        words = "the claim data got no volume and is retried soon: the node a that was chosen has gone"
         assert (await chosen(it), await it.told("g")) == ("", ("Unschedulable", "NotEnoughResources", words))
         await it.rest(1)
         assert await chosen(it) == "b"
@@ -263,7 +263,7 @@ async def test_who_may_not_write_a_claim_or_a_disk_says_so_and_asks_less_and_les
         await claim(it, "data")
         await gang(it, 1, "data")
         await it.rest(6)
-        words = "the claim data got no volume, and another try is made soon: a webhook says no"
+        words = "the claim data got no volume and is retried soon: a webhook says no"
         assert await it.pod_told("g-0") == ("False", "Unschedulable", words)
         await it.rest(594)
         assert len(story(it)) == 9  # after 2, 4, 8, … seconds

@@ -6,7 +6,7 @@ from shoal.cluster.clock import VirtualClock
 from shoal.cluster.informer import Change
 from shoal.kube.kinds import NODE, POD
 from shoal.kube.objects import Key, Obj
-from shoal.scheduler.event_handlers import CacheUpdater
+from shoal.scheduler.cache.scheduler_cache import SchedulerCache
 from shoal.scheduler.messages import text
 from shoal.scheduler.planner.cache import ClusterView
 from shoal.scheduler.planner.planner import plan
@@ -25,12 +25,9 @@ def pod(name: str, cpu: str) -> Change:
 
 
 async def test_the_others_are_placed_and_the_pod_says_why_it_is_not() -> None:
-    feed = CacheUpdater(ClusterView(), SchedulerScope(), VirtualClock(), on_news=lambda: None)
-    for told in (node("odd", "many"), node("even", "4")):
-        feed.node_changed(told)
-    for told in (pod("odd", "many"), pod("even", "1")):
-        feed.pod_changed(told)
-    made = plan(feed.view, feed.now)
+    cache = SchedulerCache(ClusterView(), SchedulerScope(), VirtualClock(), pods={}, groups={})
+    cache.apply([node("odd", "many"), node("even", "4"), pod("odd", "many"), pod("even", "1")])
+    made = plan(cache.view, cache.now)
     assert [(bind.pod.name, bind.node) for bind in made.binds] == [("even", "even")]
     why = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
     assert [(wait.pod.name, text(wait.message)) for wait in made.waits] == [

@@ -19,7 +19,7 @@ async def test_27_a_group_that_its_queue_holds_back_has_no_unschedulable_pod() -
             "Unschedulable",
             "QueueQuota",
             "needs 2 cpu, and queue small may hold 1 in all, "
-            "so raise its capability, ask for less, or name another queue",
+            "so raise its capability, request less, or name another queue",
         )
 
 
@@ -28,7 +28,11 @@ async def test_5_too_few_pods_is_a_reason_of_its_own() -> None:
         await it.node("a", cpu=4)
         await it.gang("three", 2, least=3)
         await it.rest(5)
-        assert await it.told("three") == ("Unschedulable", "NotEnoughTasks", "2 of the 3 pods it needs at once exist")
+        assert await it.told("three") == (
+            "Unschedulable",
+            "NotEnoughTasks",
+            "2 of the 3 pods the gang needs at once exist",
+        )
         assert await it.placed() == []
 
 
@@ -67,9 +71,7 @@ async def test_a_pod_waits_for_its_claim_and_the_claim_for_its_volume_and_then_f
         volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
         await it.pod("reads", volumes=volumes)
         await it.rest()
-        assert (await it.pod_told("reads"))[2] == (
-            "the claim data does not exist; create it, or take it out of the pod"
-        )
+        assert (await it.pod_told("reads"))[2] == ("the claim data does not exist; create it or remove it from the pod")
         storage = {"accessModes": ["ReadWriteOnce"]}
         claim = {**storage, "resources": {"requests": {"storage": "1Gi"}}}
         await it.cluster.create(PERSISTENT_VOLUME_CLAIM, {"metadata": {"name": "data"}, "spec": claim}, NS)

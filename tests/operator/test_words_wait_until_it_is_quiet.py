@@ -10,7 +10,7 @@ from kit.virtual_time import rested, settled
 from shoal.cluster.clock import VirtualClock
 from shoal.kube.kinds import EVENT, POD
 from shoal.kube.times import rfc3339
-from shoal.scheduler.dispatcher import Dispatcher
+from shoal.scheduler.effects.dispatcher import Dispatcher
 
 
 def noting(said: list[str]) -> Callable[[str], Callable[[], Awaitable[None]]]:

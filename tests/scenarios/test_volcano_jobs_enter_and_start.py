@@ -10,7 +10,7 @@ from shoal.cli.describe_page import describe_job
 from shoal.cli.job_lookup import FoundJob
 from shoal.kube.objects import Obj, annotations_of, labels_of, uid_of
 
-NO_ROOM = "needs 3 cpu, and the cluster admits 2 at once, so make it smaller or add nodes"
+NO_ROOM = "needs 3 cpu, and admitted groups may request 2 in this cluster, so request less or add nodes"
 
 
 def env_of(pod: Obj) -> dict[str, str]:

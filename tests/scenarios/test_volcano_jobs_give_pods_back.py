@@ -145,6 +145,6 @@ def told(world: VolcanoWorld) -> list[tuple[str, str]]:
     return [(event["reason"], event["message"]) for event in world.events.values() if event["reason"] in REASONS]
 
 
-WHY = "lower priority than urgent in queue default"  # a gang has the name of its job in messages
+WHY = "preempted by urgent of higher priority in queue default"  # a gang has the name of its job in messages
 GAVE_BACK = ("GaveBack", f"train gives 2 pods back, worker-2 and worker-3: {WHY}")
 REASONS = ("GaveBack", "Evicted", "Restarting", "TaskLost", "TaskFailed")

@@ -39,7 +39,7 @@ def test_what_another_queue_borrowed_is_given_back(parent: dict[str, Any] | None
     board.group("new", 2, phase=PodGroupPhase.PENDING, min_resources=cores(cpu=2), queue="lender")
     made = board.cycle()
     assert evicted(made) == ["old-2", "old-3"]
-    assert said(made, "new") == "waiting: its place is being freed; it starts when 2 pods have left"
+    assert said(made, "new") == "waiting: 2 pods on the chosen nodes must terminate first"
     board.leaves()
     assert binds(board.cycle()) == {"new-0": "n", "new-1": "n"}
     assert board.cycle().evictions == (), "nothing goes to and fro"

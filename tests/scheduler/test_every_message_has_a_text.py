@@ -69,7 +69,7 @@ def test_a_message_with_a_list_survives_an_annotation() -> None:
     ("message", "expected"),
     [
         (Message("Waiting", {"cause": Message("Resources.NoNode")}), "the cluster has no node yet"),
-        (Message("Scheduled.OnePlaced"), "1 pod has its place"),
+        (Message("Scheduled.OnePlaced"), "1 pod is placed"),
     ],
 )
 def test_a_condition_does_not_repeat_what_its_type_says(message: Message, expected: str) -> None:

@@ -54,7 +54,7 @@ def test_20_with_no_rack_large_enough_it_waits_and_the_largest_hole_is_named() -
     board.group("g", 4, closeness=TopologyConstraint(tier=1))
     made = board.cycle()
     assert made.binds == ()
-    assert said(made, "g") == "waiting: needs 4 cpu in one rack, the largest free hole is 3 in rack r2"
+    assert said(made, "g") == "waiting: needs 4 cpu in one rack, the most free is 3 in rack r2"
 
 
 def test_20_a_soft_wish_spans_racks() -> None:
@@ -96,7 +96,10 @@ def test_21_a_replacement_lands_beside_the_rest_of_its_gang_or_waits() -> None:
     board.pods("g", [2])
     made = board.cycle()
     assert made.binds == ()
-    assert said(made, "g") == "waiting: needs 1 more pod in rack r1, where its others run, and it is full"
+    assert (
+        said(made, "g")
+        == "waiting: needs 1 more pod in rack r1, where the other pods of the gang run, and too little is free there"
+    )
     board.finishes("guest")
     assert binds(board.cycle()) == {"g-2": "r1-2"}
 
@@ -241,7 +244,7 @@ def test_a_kind_of_accelerator_is_named_where_it_is_missing() -> None:
     assert (made.binds, said(made, "g")) == (
         (),
         "waiting: 1 node does not match the pod's node selector; "
-        "a smaller one would find no node either, so label a node or change the node selector",
+        "a smaller request would find no node either, so label a node or change the node selector",
     )
 
 
@@ -258,6 +261,6 @@ def test_an_absurd_request_finds_no_node_and_keeps_nobody_else_from_one(profile:
     made = board.cycle()
     assert binds(made) == {"usual-0": "n"}
     assert said(made, "absurd") == (
-        f"waiting: needs {absurd} cpu, the most free is 3 of 4 on node n; even without other pods it would not "
-        "fit, so make it smaller or add nodes"
+        f"waiting: needs {absurd} cpu, the most free is 3 of 4 on node n; the request would not fit even without "
+        "other pods, so request less or add nodes"
     )

@@ -85,7 +85,7 @@ def test_who_closed_a_queue_is_read_from_it() -> None:
 
 
 REFUSED: list[tuple[str, Callable[[], object], str]] = [
-    ("22 a job for a closed queue", lambda: admit_group(family(), "night"), "night is closed and takes nothing new"),
+    ("22 a job for a closed queue", lambda: admit_group(family(), "night"), "night is closed and admits no PodGroups"),
     ("a job for no queue", lambda: admit_group(family(), "nowhere"), "there is no queue nowhere; create it"),
     ("a job for a parent", lambda: admit_group(family(), "dept"), "dept has queues below it, and jobs go into those"),
     ("closing root", lambda: close(family(), "root"), "root is above all others and cannot be closed"),

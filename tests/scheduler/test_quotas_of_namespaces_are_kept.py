@@ -32,7 +32,7 @@ def asks(it: Board, name: str, least: Mapping[str, int], **more: Any) -> None:
     it.group(name, 0, phase=PodGroupPhase.PENDING, min_resources=least, **{"min_member": 1, **more})
 
 
-NEVER = "in all, so make it smaller or have that raised"
+NEVER = "in all, so request less or have the quota raised"
 CASES = {
     "cpu": ({"cpu": "3"}, cores(cpu=4), f"needs 4 cpu, and quota q of namespace team allows 3 {NEVER}"),
     "requests of cpu": (
@@ -94,7 +94,7 @@ def test_groups_let_in_count_until_their_pods_do() -> None:
     asks(it, "first", cores(cpu=3), uid="a")
     asks(it, "second", cores(cpu=3), uid="b")
     made = it.cycle()
-    taken = "waiting: needs 3 cpu, and quota q of namespace team allows 5, of which 3 are taken"
+    taken = "waiting: needs 3 cpu, and quota q of namespace team allows 5, of which 3 are used"
     assert (verdict(made, "first").phase, verdict(made, "second").phase) == (
         PodGroupPhase.INQUEUE,
         PodGroupPhase.PENDING,
@@ -110,7 +110,7 @@ def test_what_the_quota_itself_says_counts_where_it_is_more_than_what_is_seen() 
     it = board(cpu="5")
     it.view.set_quota(Key(NS, "q"), NamespaceQuota(cores(cpu=5), cores(cpu=4)))
     asks(it, "g", cores(cpu=2))
-    assert text(verdict(it.cycle(), "g").message).endswith("allows 5, of which 4 are taken")
+    assert text(verdict(it.cycle(), "g").message).endswith("allows 5, of which 4 are used")
     it.view.set_quota(Key(NS, "q"), NamespaceQuota(cores(cpu=5), cores(cpu=3)))
     assert verdict(it.cycle(), "g").phase is PodGroupPhase.INQUEUE
 
@@ -122,7 +122,7 @@ def test_pods_that_came_before_a_quota_count_once_whichever_quotas_come() -> Non
     for name, namespace in (("q", NS), ("q", "elsewhere"), ("wide", NS)):
         it.view.set_quota(Key(namespace, name), NamespaceQuota(cores(cpu=3 if name == "q" else 9)))
     asks(it, "g", cores(cpu=2))
-    assert text(verdict(it.cycle(), "g").message).endswith("quota q of namespace team allows 3, of which 2 are taken")
+    assert text(verdict(it.cycle(), "g").message).endswith("quota q of namespace team allows 3, of which 2 are used")
 
 
 def test_pods_a_group_already_has_are_not_asked_for_twice() -> None:

@@ -30,9 +30,10 @@ def test_11_just_enough_surplus_of_the_borrower_goes_and_the_whole_gang_starts()
     made = board.cycle()
     assert evicted(made) == ["old-12", "old-13", "old-14", "old-15"]
     assert text(made.evictions[0].message) == (
-        "evicted: old gives way, its queue holds more than it deserves, and room is needed for new in queue b"
+        "evicted: old was reclaimed for new in queue b, "
+        "because the queue of the evicted pods holds more than it deserves"
     )
-    assert said(made, "new") == "waiting: its place is being freed; it starts when 4 pods have left"
+    assert said(made, "new") == "waiting: 4 pods on the chosen nodes must terminate first"
     assert board.cycle().evictions == (), "room is made once"
     board.leaves()
     assert len(binds(board.cycle())) == 8
@@ -71,7 +72,8 @@ def test_an_elastic_job_shrinks_before_anybody_is_evicted() -> None:
     made = board.cycle()
     assert (evicted(made), shrunk(made)) == ([], ["old-12", "old-13", "old-14", "old-15"])
     assert text(made.shrinks[0].message) == (
-        "shrunk by 4: old gives way, its queue holds more than it deserves, and room is needed for new in queue b"
+        "shrunk by 4: old was reclaimed for new in queue b, "
+        "because the queue of the evicted pods holds more than it deserves"
     )
 
 

@@ -82,7 +82,7 @@ def test_a_domain_without_nodes_is_not_the_largest_hole() -> None:
     board.running("full", 1, ["n"])
     board.group("g", 2, closeness=TopologyConstraint(hard=True))
     message = text(agreed(board).groups[-1].message)
-    assert message.startswith("waiting: needs 2 cpu in one rack, the largest free hole is 0 in rack r")
+    assert message.startswith("waiting: needs 2 cpu in one rack, the most free is 0 in rack r")
 
 
 def test_what_left_with_its_node_keeps_nobody_away() -> None:

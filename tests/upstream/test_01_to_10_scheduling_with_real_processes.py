@@ -175,7 +175,7 @@ async def test_07_a_preemption_that_would_not_make_enough_room_leaves_everybody_
             pod = bare(f"high-{number}", annotations={GROUP_NAME: "high-1"})
             pod["spec"]["priorityClassName"] = "high"
             await create(world, pod)
-        too_little = "evicting all evictable pods of lower priority in its queue would not make enough room"
+        too_little = "evicting all preemptible pods of lower priority in the same queue would not free enough"
         await world.until(lambda: message(world, "high").endswith(too_little))
         assert (world.counts("low"), world.counts("kept"), evictions(world)) == ({"running": 1}, {"running": 1}, [])
 
@@ -255,7 +255,7 @@ async def test_10_too_few_pods_of_a_gang_are_named(tmp_path: Path) -> None:
     async with RealVolcano(tmp_path) as world:
         await world.user.create(POD_GROUP, {"metadata": {"name": "few-1"}, "spec": {"minMember": 3}}, NAMESPACE)
         await create(world, *(bare(f"few-{number}", annotations={GROUP_NAME: "few-1"}) for number in range(2)))
-        await world.until(lambda: message(world, "few") == "2 of the 3 pods it needs at once exist")
+        await world.until(lambda: message(world, "few") == "2 of the 3 pods the gang needs at once exist")
         await create(world, bare("few-2", annotations={GROUP_NAME: "few-1"}))
         await are_running(world, "few-0", "few-1", "few-2")
         assert sorted(name_of(pod) for pod in world.pods.values()) == ["few-0", "few-1", "few-2"]

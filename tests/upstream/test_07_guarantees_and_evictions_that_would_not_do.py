@@ -125,7 +125,7 @@ def test_07_a_preemption_that_would_not_make_enough_room_is_named(more: dict[str
     made = board.cycle()
     assert evicted(made) == []
     assert said(made, "high").endswith(
-        "; evicting all evictable pods of lower priority in its queue would not make enough room"
+        "; evicting all preemptible pods of lower priority in the same queue would not free enough"
     )
 
 
@@ -137,5 +137,5 @@ def test_07_pods_that_may_not_be_evicted_are_not_said_to_be_too_few() -> None:
     assert "evicting" not in said(board.cycle(), "high")
     board.running("low", 1, ["n"])
     assert said(board.cycle(), "high").endswith(
-        "; evicting all evictable pods of lower priority in its queue would not make enough room"
+        "; evicting all preemptible pods of lower priority in the same queue would not free enough"
     )

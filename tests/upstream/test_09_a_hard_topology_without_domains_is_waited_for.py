@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kit.planner_board import NS, RACK, Board, binds, said
-from shoal.scheduler.hypernode_domains import resolved
+from shoal.scheduler.cache.hypernode_domains import resolved
 from shoal.scheduler.planner.from_objects import group_from
 from shoal.scheduler.planner.gang_types import HyperNode, SubgroupPolicy, TopologyConstraint
 
@@ -95,7 +95,7 @@ def test_09_the_highest_tier_may_be_named_instead_of_numbered() -> None:
     made = board.cycle()
     assert (binds(made), said(made, "near").split(";")[0]) == (
         {},
-        "waiting: needs 2 cpu in one rack, the largest free hole is 1 in rack r0",
+        "waiting: needs 2 cpu in one rack, the most free is 1 in rack r0",
     )
     board.finishes("near")
     named(board, "zone")

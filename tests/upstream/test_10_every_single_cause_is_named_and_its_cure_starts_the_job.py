@@ -371,8 +371,8 @@ async def budget(it: Scheduled) -> None:
     await job(it, group={"priorityClassName": "high"}, priorityClassName="high")
 
 
-NO_FIT = "even without other pods it would not fit, so make it smaller or add nodes"
-NO_NODE = "a smaller one would find no node either, so"
+NO_FIT = "the request would not fit even without other pods, so request less or add nodes"
+NO_NODE = "a smaller request would find no node either, so"
 CAUSES: dict[str, Cause] = {
     "cpu": Cause(
         no_cpu, "needs 2 cpu, the most free is 1 of 4 on node a", ends("old"), "wait until a pod ends, or add a node"
@@ -385,7 +385,7 @@ CAUSES: dict[str, Cause] = {
     ),
     "GPUs": Cause(
         no_gpu,
-        f"needs 1 nvidia.com/gpu, and no node that could take it has any; {NO_FIT}",
+        f"needs 1 nvidia.com/gpu, and no node that could take the pod has any; {NO_FIT}",
         node_added("g", **{GPU: "1"}),
         "add a node that has some",
     ),
@@ -469,7 +469,7 @@ CAUSES: dict[str, Cause] = {
         "make room in the other domains, or raise `maxSkew`",
     ),
     "no claim": Cause(
-        no_claim, "the claim data does not exist; create it, or take it out of the pod", claim, "create the claim"
+        no_claim, "the claim data does not exist; create it or remove it from the pod", claim, "create the claim"
     ),
     "volume in another zone": Cause(
         volume_elsewhere,
@@ -479,7 +479,7 @@ CAUSES: dict[str, Cause] = {
     ),
     "quota of the namespace": Cause(
         namespace_quota,
-        "needs 1 cpu, and quota small of namespace default allows 2, of which 2 are taken",
+        "needs 1 cpu, and quota small of namespace default allows 2, of which 2 are used",
         quota_raised,
         "have the ResourceQuota raised",
     ),
@@ -491,52 +491,52 @@ CAUSES: dict[str, Cause] = {
     ),
     "queue closed": Cause(
         queue_closed,
-        "queue research is closed; it is let in when the queue is opened",
+        "queue research is closed; the PodGroup is admitted when the queue is opened",
         lambda it: it.order("OpenQueue", "research"),
         "open the queue",
     ),
     "capability of the queue": Cause(
         capability,
         "needs 2 cpu, and queue research may hold 1 in all, "
-        "so raise its capability, ask for less, or name another queue",
+        "so raise its capability, request less, or name another queue",
         lambda it: queue_changes(it, "research", capability={"cpu": "2"}),
         "raise the queue's `capability`",
     ),
     "guarantee of another queue": Cause(
         guarantee,
         "needs 2 cpu, and queue research may hold 1 in all, "
-        "so lower what is guaranteed to others, ask for less, or name another queue",
+        "so lower the guarantees of other queues, request less, or name another queue",
         lambda it: queue_changes(it, "prod", guarantee={"resource": {"cpu": "1"}}),
         "lower the `guarantee` of the other queue",
     ),
     "groups before it": Cause(
         cluster_full_of_groups,
-        "needs 2 cpu; the cluster admits 4 at once, and groups before it already ask for 3",
+        "needs 2 cpu; admitted groups may request 4 in this cluster and already request 3",
         before_is_deleted,
         "wait until one of them ends, or add a node",
         {"overcommit": 1.0},
     ),
     "strict order": Cause(
         strict_order,
-        "before is ahead of it in queue line, which serves strictly in order; 1 job ahead in queue line",
+        "before is ahead in queue line, which admits strictly in order; 1 job ahead in queue line",
         before_goes,
         "wait, or use a queue that lets small jobs pass",
     ),
     "too few pods": Cause(
         too_few_pods,
-        "2 of the 3 pods it needs at once exist",
+        "2 of the 3 pods the gang needs at once exist",
         third_pod,
         "find out why the others were not created",
     ),
     "too few pods of a task": Cause(
         too_few_of_a_task,
-        "0 of the 1 pods of ps it needs at once exist",
+        "0 of the 1 pods of ps the gang needs at once exist",
         ps_pod,
         "find out why the others were not created",
     ),
     "scheduling gate": Cause(
         gates,
-        "0 of the 2 pods it needs at once are free of scheduling gates; 2 have some",
+        "0 of the 2 pods the gang needs at once are free of scheduling gates; 2 have some",
         gates_removed,
         "remove the gates",
     ),
@@ -566,7 +566,7 @@ CAUSES: dict[str, Cause] = {
     ),
     "hard topology without room in one domain": Cause(
         small_domains,
-        "needs 2 cpu in one rack, the largest free hole is 1 in rack r1",
+        "needs 2 cpu in one rack, the most free is 1 in rack r1",
         ends("x"),
         "wait until a pod ends, or allow a wider tier",
         {"tiers": (RACK,)},
@@ -574,7 +574,7 @@ CAUSES: dict[str, Cause] = {
     "disruption budget": Cause(
         budget,
         "needs 1 cpu, the most free is 0 of 4 on node a; "
-        "the disruption budget few of namespace default keeps pods that would give way",
+        "the disruption budget few of namespace default protects pods that would be evicted",
         lambda it: budget_allows(it, 1),
         "wait until the budget allows it, or until a pod ends",
     ),

@@ -12,9 +12,9 @@ from shoal.cluster.informer import Informer
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import NAMESPACE, POD, REPLICA_SET
 from shoal.kube.objects import Obj, annotations_of, name_of, uid_of
-from shoal.scheduler.admission import admit
 from shoal.scheduler.api.pod_groups import GROUP_NAME, POD_GROUP
 from shoal.scheduler.pod_group_controller import PodGroupController
+from shoal.scheduler.queue_validation import admit
 from shoal.scheduler.scope import SchedulerScope
 from shoal.scheduler.transforms import slim_pod
 

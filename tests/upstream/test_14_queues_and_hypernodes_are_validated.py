@@ -10,9 +10,9 @@ from shoal.cluster.apimachinery import MEMORY, Machinery
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import CUSTOM_RESOURCE_DEFINITION, Kind
 from shoal.kube.objects import Obj
-from shoal.scheduler.admission import admit
 from shoal.scheduler.api.hypernodes import HYPER_NODE, hypernode_definition
 from shoal.scheduler.api.pod_groups import QUEUE, definitions
+from shoal.scheduler.queue_validation import admit
 
 PATH, WEIGHTS = "volcano.sh/hierarchy", "volcano.sh/hierarchy-weights"
 

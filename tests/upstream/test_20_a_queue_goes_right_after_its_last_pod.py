@@ -9,8 +9,8 @@ from shoal.cluster.client import PatchType
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import CUSTOM_RESOURCE_DEFINITION, POD
 from shoal.kube.objects import Key, Obj
-from shoal.scheduler.admission import admit
 from shoal.scheduler.api.pod_groups import POD_GROUP, QUEUE, definitions
+from shoal.scheduler.queue_validation import admit
 
 NAME = Key("", "q")
 

@@ -36,7 +36,7 @@ def test_22_the_whole_cluster_admits_no_more_than_it_may_beside_pods_without_a_g
     board.group("b", 1, phase=PodGroupPhase.PENDING, min_resources=cores(cpu=1))
     made = board.cycle()
     assert verdict(made, "a").phase is PodGroupPhase.INQUEUE
-    words = "waiting: needs 1 cpu; the cluster admits 12 at once, and groups before it already ask for 12"
+    words = "waiting: needs 1 cpu; admitted groups may request 12 in this cluster and already request 12"
     assert said(made, "b") == words
 
 

@@ -29,8 +29,8 @@ from shoal.kube.validation.errors import invalid
 from shoal.node.images import Images
 from shoal.node.messages import text
 from shoal.operator.setup import admit
-from shoal.scheduler.admission import admit as admit_queues_and_groups
 from shoal.scheduler.api.hypernodes import hypernode_definition
+from shoal.scheduler.queue_validation import admit as admit_queues_and_groups
 
 
 @dataclass(frozen=True, slots=True)

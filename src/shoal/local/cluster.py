@@ -57,9 +57,9 @@ from shoal.node.sandbox.sandbox_manager import SandboxManager
 from shoal.node.service_account_tokens import TokenManager
 from shoal.node.shared_state import SharedState
 from shoal.operator.embedded import JobReconciler, job_reconcilers, prepare
-from shoal.scheduler.admission import admit
+from shoal.scheduler.effects.queue_controller import ensure_default_queues
 from shoal.scheduler.planner.gang_types import PlannerSettings as PlannerSettings
-from shoal.scheduler.queue_controller import ensure_default_queues
+from shoal.scheduler.queue_validation import admit
 
 log = Logger(__name__)
 

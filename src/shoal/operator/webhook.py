@@ -28,8 +28,8 @@ from shoal.kube.errors import ApiError, forbidden, invalid
 from shoal.kube.kinds import Kind
 from shoal.kube.objects import Obj, name_of
 from shoal.logs import Logger
-from shoal.scheduler.admission import deletion_blocker, group_errors, queue_errors
 from shoal.scheduler.api.pod_groups import POD_GROUP, QUEUE
+from shoal.scheduler.queue_validation import deletion_blocker, group_errors, queue_errors
 
 StoredObjects = Callable[[Kind], "list[Obj] | None"]  # every object of a kind; None where it cannot be seen
 Reviewer = Callable[[Obj, StoredObjects], Obj]

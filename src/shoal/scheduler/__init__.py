@@ -1,8 +1,8 @@
-"""The scheduler program: watch events update the planner's view, plans are made and executed.
+"""The scheduler program: a cache, a cycle and effects, connected by two channels.
 
-`scheduler.Scheduler` is the main loop, for the embedded cluster and for Kubernetes alike. `event_handlers` converts
-watch events to the planner's types, `binder` binds and evicts, `status_writer` writes the status of pods and groups,
-`queue_controller` keeps the Queue objects. `manager` is the process on an external cluster. Nothing here decides
-placement: that is `shoal.scheduler.planner`, which is loaded when the loop begins and not before, because it imports
-numpy.
+`scheduler.Scheduler` connects them, for the embedded cluster and for Kubernetes alike. `cache` converts watch events to
+the planner's types, `cycle` runs the planner and prepares its decisions, `effects` sends the requests: binds,
+evictions, volumes, and the status of pods, groups and queues. `channels` defines what passes between them. `manager` is
+the process on an external cluster. Nothing here decides placement: that is `shoal.scheduler.planner`, which is loaded
+when the scheduler begins and not before, because it imports numpy.
 """

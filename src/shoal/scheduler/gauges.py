@@ -1,6 +1,7 @@
-"""What the metrics show of this moment: who waits and for how long, which gangs are broken, what queues hold.
+"""What the metrics show of this moment: which groups wait and for how long, which gangs are broken, what queues hold.
 
-Worked out when they are read. Only when a group begins or ceases to wait, or to be broken, is noted as it happens.
+Computed when the metrics are read. Only that a group begins or ceases to wait, or to be broken, is recorded as it
+happens.
 """
 
 from __future__ import annotations
@@ -12,8 +13,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 
 from shoal.cluster.informer import Change
 from shoal.kube.objects import Key
-from shoal.scheduler.duration_tracking import Durations
-from shoal.scheduler.planner.plan_types import GroupResult
+from shoal.scheduler.channels import GroupStatus
 from shoal.scheduler.queue_gauges import queue_metrics
 from shoal.scheduler.scope import SchedulerScope
 
@@ -21,6 +21,55 @@ if TYPE_CHECKING:
     from shoal.scheduler.planner.cache import ClusterView
 
 CAUSES = ("capacity", "quota", "queue", "pods", "order")
+
+
+Labels = tuple[str, ...]
+
+
+class DurationTotals:
+    """Durations of conditions: seconds by label, for what is over and for what still lasts.
+    A counter made of these never decreases: what lasts is counted up to the moment it is read."""
+
+    def __init__(self) -> None:
+        self._lasting: dict[Key, tuple[Labels, float]] = {}  # with the moment it began
+        self._over: dict[Labels, float] = {}
+
+    def set_state(self, key: Key, labels: Labels | None, now: float) -> None:
+        """From now on it is so; None: it no longer is."""
+        lasting = self._lasting.get(key)
+        if (lasting[0] if lasting else None) == labels:
+            return
+        if lasting is not None:
+            labels_before, since = lasting
+            self._over[labels_before] = self._over.get(labels_before, 0.0) + max(now - since, 0.0)
+        if labels is None:
+            self._lasting.pop(key, None)
+        else:
+            self._lasting[key] = labels, now
+
+    def end_missing(self, still: Callable[[Key], bool], now: float) -> None:
+        """End what lasts no longer, even where no event ended it."""
+        for key in [key for key in self._lasting if not still(key)]:
+            self.set_state(key, None, now)
+
+    def totals(self, now: float) -> dict[Labels, float]:
+        found = dict(self._over)
+        for labels, since in self._lasting.values():
+            found[labels] = found.get(labels, 0.0) + max(now - since, 0.0)
+        return dict(sorted(found.items()))
+
+
+class Durations:
+    """How long groups waited, by queue and cause; and by queue how long gangs were broken."""
+
+    def __init__(self) -> None:
+        self.waiting = DurationTotals()
+        self.broken = DurationTotals()
+
+    def end(self, now: float) -> None:
+        """End all spans: no object is tracked any more."""
+        for spans in (self.waiting, self.broken):
+            spans.end_missing(lambda _: False, now)
 
 
 class SchedulerGauges:
@@ -42,12 +91,11 @@ class SchedulerGauges:
 
     # As it happens
 
-    def results_changed(self, news: Iterable[GroupResult]) -> None:
+    def results_changed(self, statuses: Iterable[GroupStatus]) -> None:
         now = self._now()
-        for verdict in news:
-            queue = self._view.groups[verdict.group].group.queue
-            waits_for = (queue, verdict.blocked) if verdict.blocked else None
-            self._durations.waiting.set_state(verdict.group, waits_for, now)
+        for status in statuses:
+            waits_for = (status.queue, status.blocked) if status.blocked else None
+            self._durations.waiting.set_state(status.group, waits_for, now)
 
     def members_changed(self, key: Key) -> None:
         now, gang = self._now(), self._view.groups.get(key)

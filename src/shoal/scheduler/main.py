@@ -16,24 +16,24 @@ from shoal.scheduler.manager import SchedulerManager, SchedulerOptions
 log = Logger(__name__)
 
 
-async def run_scheduler(options: ServerOptions, charge: SchedulerOptions) -> None:
-    await run_until_signal(_work(options, charge, connection_config(options)))
+async def run_scheduler(options: ServerOptions, scheduler_options: SchedulerOptions) -> None:
+    await run_until_signal(_work(options, scheduler_options, connection_config(options)))
 
 
-async def _work(options: ServerOptions, charge: SchedulerOptions, connection: ConnectionConfig) -> None:
+async def _work(options: ServerOptions, scheduler_options: SchedulerOptions, connection: ConnectionConfig) -> None:
     """Run with field decoders: managedFields of pods and nodes are not read.
     Of responses about pods only the metadata is read."""
     metrics = Metrics(CollectorRegistry())
     shapes, answers = {POD: WithoutManagedFields, NODE: WithoutManagedFields}, {POD: MetadataOnly}
     async with open_client(connection, shapes=shapes, answers=answers, note=metrics.count_request) as cluster:
-        program = SchedulerManager(
+        manager = SchedulerManager(
             cluster,
-            charge,
+            scheduler_options,
             process_identity(options, connection),
             metrics=metrics,
             silence=cluster.transport.health.outage,
         )
-        async with pages(options, program.readiness, metrics):
-            await program.prepare()
+        async with pages(options, manager.readiness, metrics):
+            await manager.prepare()
             log.info("prepared", cluster=connection.url)
-            await program.run()
+            await manager.run()

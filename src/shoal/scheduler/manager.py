@@ -1,7 +1,7 @@
 """The scheduler as a process on a Kubernetes cluster: which pods it serves there, and its loop under a Lease.
 
 Pods select it with `schedulerName: shoal`. Where Volcano's own scheduler is not installed it can serve `volcano` too,
-so that manifests need not change; where it is, groups belong to Volcano unless a pod of ours names them.
+so that manifests need not change; where it is, groups belong to Volcano unless a pod of this scheduler names them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from shoal.controller_runtime.labels import with_install_labels
 from shoal.controller_runtime.leader_election import LeaderElector
 from shoal.controller_runtime.metrics import Metrics
 from shoal.controller_runtime.preflight import check_permissions
-from shoal.controller_runtime.rights import Permission, lease_permissions
+from shoal.controller_runtime.rights import lease_permissions
 from shoal.controller_runtime.runnables import Runnable, run_all
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import NODE, POD, Kind
@@ -66,7 +66,7 @@ class SchedulerManager:
     def __init__(
         self,
         cluster: VersionedCluster,
-        charge: SchedulerOptions,
+        options: SchedulerOptions,
         identity: ProcessIdentity,
         *,
         metrics: Metrics,
@@ -74,27 +74,30 @@ class SchedulerManager:
         silence: Callable[[], str] = lambda: "",
     ) -> None:
         self._cluster = cluster
-        self._charge = charge
+        self._options = options
         self._identity = identity
         self._metrics = metrics
-        self._counted = SchedulerMetrics(metrics.registry)
+        self._scheduler_metrics = SchedulerMetrics(metrics.registry)
         self._clock = clock or SystemClock()
         self._silence = silence
         self._scope = SchedulerScope()
         self._leadership: LeaderElector | None = None
-        self._rivals: ConflictDetector | None = None
-        self._loop: Scheduler | None = None
+        self._conflicts: ConflictDetector | None = None
+        self._scheduler: Scheduler | None = None
 
     async def prepare(self) -> None:
         """Every check that may fail for good: raises NotFit, Unserved or ConnectionError with a message."""
         await self._cluster.require_unserved()
-        group, queue, _ = [await _served(self._cluster, each) for each in pod_groups.definitions()]
-        answers = await self._answers_for_volcano()
+        group, queue, _ = [await served_kind(self._cluster, each) for each in pod_groups.definitions()]
+        if self._options.volcano == "auto":
+            answers = not await has_volcano(self._cluster)
+        else:
+            answers = self._options.volcano == "yes"
         hypernodes = await self._cluster.find_kind(HYPER_NODE.api_version, HYPER_NODE.kind) is not None
-        names = (*self._charge.schedulers, *((VOLCANO,) if answers else ()))
+        names = (*self._options.schedulers, *((VOLCANO,) if answers else ()))
         self._scope = SchedulerScope(
             schedulers=frozenset(names),
-            namespace=self._charge.namespace,
+            namespace=self._options.namespace,
             all_groups=answers,
             hypernodes=hypernodes,
             implicit_groups=answers,
@@ -102,30 +105,21 @@ class SchedulerManager:
             queue_kind=queue,
         )
         log.info("answers for", schedulers=names, hypernodes=hypernodes)
-        await check_permissions(self._cluster, self._rights())
-
-    async def _answers_for_volcano(self) -> bool:
-        if self._charge.volcano != "auto":
-            return self._charge.volcano == "yes"
-        return not await has_volcano(self._cluster)
-
-    def _rights(self) -> list[tuple[str, Permission]]:
-        scope, own = self._scope, self._identity.namespace
-        found = scheduler_rights(scope.group_kind, scope.queue_kind, hypernodes=scope.hypernodes)
-        wanted = [("", right) for right in found]
+        rights = scheduler_rights(group, queue, hypernodes=hypernodes)
+        wanted = [("", right) for right in rights]
         if self._identity.leader_election:
-            wanted += [(own, right) for right in lease_permissions([self._charge.name])]
-            wanted += [("", right) for right in conflict_rights([self._charge.name])]
-        return wanted
+            wanted += [(self._identity.namespace, right) for right in lease_permissions([self._options.name])]
+            wanted += [("", right) for right in conflict_rights([self._options.name])]
+        await check_permissions(self._cluster, wanted)
 
     async def run(self) -> None:
-        self._metrics.observe_leading(0, lambda: self._loop is not None)
+        self._metrics.observe_leading(0, lambda: self._scheduler is not None)
         if not self._identity.leader_election:
             await self._work(self._cluster)
             return
         identity = self._identity
         leadership = self._leadership = LeaderElector(
-            self._cluster, self._charge.name, identity.namespace,
+            self._cluster, self._options.name, identity.namespace,
             identity=identity.name, lease_times=identity.lease_times, clock=self._clock,
         )  # fmt: skip
         fenced = FencedCluster(self._cluster, lambda: leadership.is_held)
@@ -134,11 +128,11 @@ class SchedulerManager:
     async def _when_alone(self, cluster: Cluster) -> None:
         """Installations in other namespaces have Leases of their own, and may answer for the same pods."""
         assert self._scope.schedulers is not None, "on a Kubernetes cluster the scheduler is chosen by schedulerName"
-        self._rivals = ConflictDetector(
-            cluster, Key(self._identity.namespace, self._charge.name),
+        self._conflicts = ConflictDetector(
+            cluster, Key(self._identity.namespace, self._options.name),
             PodScope(self._scope.schedulers, self._scope.namespace), clock=self._clock,
         )  # fmt: skip
-        await self._rivals.wait_until_alone()
+        await self._conflicts.wait_until_alone()
         await self._work(cluster)
 
     async def _work(self, cluster: Cluster) -> None:
@@ -147,13 +141,13 @@ class SchedulerManager:
         pods = Informer(cluster, POD, trim=lambda event: slim_pod(event.object), clock=self._clock)
 
         def scheduler() -> Runnable:
-            self._loop = Scheduler(
+            self._scheduler = Scheduler(
                 cluster, nodes, pods,
-                scope=self._scope, settings=self._charge.settings, metrics=self._counted, clock=self._clock,
-                recorder=EventRecorder(cluster, self._charge.schedulers[0], clock=self._clock),
+                scope=self._scope, settings=self._options.settings, metrics=self._scheduler_metrics, clock=self._clock,
+                recorder=EventRecorder(cluster, self._options.schedulers[0], clock=self._clock),
                 binds_at_once=BINDS_AT_ONCE, coalesce_seconds=COALESCE_SECONDS, quiet_seconds=QUIET_SECONDS,
             )  # fmt: skip
-            return self._loop
+            return self._scheduler
 
         def implicit_groups() -> Runnable:
             return PodGroupController(cluster, pods, scope=self._scope, clock=self._clock)
@@ -161,32 +155,30 @@ class SchedulerManager:
         try:
             await run_all([lambda: nodes, lambda: pods, scheduler, *([implicit_groups] if answers else [])])
         finally:
-            self._loop = None
+            self._scheduler = None
 
     def readiness(self) -> list[ComponentReadiness]:
         """Leading with every copy read, or waiting for the Lease of another."""
         parts = [ComponentReadiness("cluster", False, silence)] if (silence := self._silence()) else []
-        return [*parts, self._own_readiness()]
-
-    def _own_readiness(self) -> ComponentReadiness:
-        if self._loop is not None:
-            return ComponentReadiness(
-                "scheduler", self._loop.is_synced, "leads" if self._loop.is_synced else "reads the cluster"
-            )
-        leadership = self._leadership
-        if leadership is None or not leadership.has_seen_lease:
-            return ComponentReadiness("scheduler", False, "waits for the Lease to be read")
-        if self._rivals is not None and self._rivals.waits_for:
-            return ComponentReadiness("scheduler", True, f"waits: {self._rivals.waits_for}")
-        return ComponentReadiness("scheduler", True, f"waits for its turn; {leadership.leader or 'nobody'} leads")
+        leadership, is_ready = self._leadership, True
+        if self._scheduler is not None:
+            is_ready = self._scheduler.is_synced
+            message = "leads" if is_ready else "reads the cluster"
+        elif leadership is None or not leadership.has_seen_lease:
+            is_ready, message = False, "waits for the Lease to be read"
+        elif self._conflicts is not None and self._conflicts.waits_for:
+            message = f"waits: {self._conflicts.waits_for}"
+        else:
+            message = f"waits for its turn; {leadership.leader or 'nobody'} leads"
+        return [*parts, ComponentReadiness("scheduler", is_ready, message)]
 
 
-async def _served(cluster: DiscoveryCluster, definition: Obj) -> Kind:
-    """The kind as this cluster serves it; made where it is missing and we may."""
+async def served_kind(cluster: DiscoveryCluster, definition: Obj) -> Kind:
+    """The kind as this cluster serves it; its definition is created where it is missing and this account may."""
     wanted = kinds_of(definition)[0]
     try:
-        standing = await apply_crd(cluster, with_install_labels(definition))
-        log.info("definition", name=standing.name, action=standing.action, remark=standing.remark)
+        applied = await apply_crd(cluster, with_install_labels(definition))
+        log.info("definition", name=applied.name, action=applied.action, remark=applied.remark)
     except ApiError as refused:
         if refused.code != 403:
             raise

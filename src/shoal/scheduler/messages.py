@@ -10,23 +10,25 @@ from shoal.kube.messages import Catalog, Message
 
 CATALOG = Catalog(
     {
-        # what becomes of a group or pod
+        # results for a group or pod
         "Waiting": "waiting: {cause}",
         "Scheduled": "{placed} pods placed, {total} in all",
         "Scheduled.One": "1 pod placed, {total} in all",
-        "Scheduled.Placed": "{count} pods have their places",
-        "Scheduled.OnePlaced": "1 pod has its place",
-        "Scheduled.Admitted": "let into the queue; its pods may be created",
-        "Scheduled.Finished": "its pods have finished",
+        "Scheduled.Placed": "{count} pods are placed",
+        "Scheduled.OnePlaced": "1 pod is placed",
+        "Scheduled.Admitted": "the PodGroup is admitted to its queue; its pods may be created",
+        "Scheduled.Finished": "the pods of the group have finished",
         "Scheduled.Pod": "Successfully assigned {pod} to {node}",
         "Evicted": "evicted: {cause}",
-        "Undone": "undone: {count} of its pods stayed without a place for too long after the others were bound",
+        "Undone": "undone: {count} of the gang's pods found no node in time after the others were bound",
         "Shrink": "shrunk by {count}: {cause}",
-        # why it is chosen
-        "GivesWay": "{group} gives way, {cause}",
-        "Eviction.Preempt": "lower priority than {group} in queue {queue}",
-        "Eviction.Reclaim": "its queue holds more than it deserves, and room is needed for {group} in queue {queue}",
-        "Eviction.Reserve": "it was only a guest on nodes kept for {group} in queue {queue}",
+        # why pods are chosen for eviction
+        "GivesWay": "{group} was {cause}",
+        "Eviction.Preempt": "preempted by {group} of higher priority in queue {queue}",
+        "Eviction.Reclaim": (
+            "reclaimed for {group} in queue {queue}, because the queue of the evicted pods holds more than it deserves"
+        ),
+        "Eviction.Reserve": "preempted on nodes that are reserved for {group} in queue {queue}",
         # parts of many messages
         "All": "{parts:; }",
         "Pods": "{count} pods",
@@ -44,26 +46,26 @@ CATALOG = Catalog(
         "Members.Missing": "{members} exist",
         "Members.Gated": "{members} are free of scheduling gates; {gated} have some",
         "Members.OneGated": "{members} are free of scheduling gates; 1 has some",
-        "Members.Subgroups": "pods of {unit} exist for too few of the subgroups it needs at once",
-        "Members.Count": "{exist} of the {least} pods it needs at once",
-        "Members.CountOfRole": "{exist} of the {least} pods of {role} it needs at once",
+        "Members.Subgroups": "pods of {unit} exist for too few of the subgroups the gang needs at once",
+        "Members.Count": "{exist} of the {least} pods the gang needs at once",
+        "Members.CountOfRole": "{exist} of the {least} pods of {role} the gang needs at once",
         # resources
         "Resources.NoNode": "the cluster has no node yet",
         "Resources.Short": "needs {need} {resource}, the most free is {free} of {whole} on node {node}",
-        "Resources.OnNoNode": "needs {need} {resource}, and no node that could take it has any",
+        "Resources.OnNoNode": "needs {need} {resource}, and no node that could take the pod has any",
         "Resources.Pods": "node {node} already runs as many pods as it may ({whole})",
         "Resources.Device": "needs {need} of one device, and no device has so much left",
         "Resources.InAll": (
             "needs {need} {resource}, {free} of {whole} are free, the most on one node is {most} on node {node}"
         ),
-        "Resources.NoPlace": "the places that are left do not suit all of them together",
-        "Resources.Leaving": "its place is being freed; it starts when the pods have left",
-        "Resources.LeavingPods": "its place is being freed; it starts when {count} pods have left",
-        "Resources.LeavingPod": "its place is being freed; it starts when 1 pod has left",
+        "Resources.NoPlace": "the free nodes cannot take all pods of the gang together",
+        "Resources.Leaving": "other pods on the chosen nodes must terminate first",
+        "Resources.LeavingPods": "{count} pods on the chosen nodes must terminate first",
+        "Resources.LeavingPod": "1 pod on the chosen nodes must terminate first",
         # places for a whole gang
         "Gang.TooFew": "needs {pods} at once, {fits} would fit, {missing} missing: {cause}",
         "Gang.TooFewOfUnit": "needs {pods} of {unit} at once, {fits} would fit, {missing} missing: {cause}",
-        "Gang.Apart": "needs {pods} at once, and the places that are left do not suit all of them together",
+        "Gang.Apart": "needs {pods} at once, and the free nodes cannot take all of them together",
         "Gang.Subgroup": "needs 1 whole subgroup of {unit}, and none fits",
         "Gang.Subgroups": "needs {count} whole subgroups of {unit} at once, and so many do not fit",
         "Topology.Unknown": (
@@ -74,10 +76,12 @@ CATALOG = Catalog(
             "set tierName of HyperNodes to it or name another tier"
         ),
         "Topology.NoDomain": "needs {pods} in one {tier}, and no node is in any {tier}",
-        "Topology.Hole": ("needs {need} {resource} in one {tier}, the largest free hole is {free} in {tier} {domain}"),
-        "Topology.Roomiest": "in {tier} {domain}, the roomiest, {cause}",
-        "Topology.Full": "needs {pods} in {tier} {domain}, where its others run, and it is full",
-        # nodes that are out whatever is free on them
+        "Topology.Hole": ("needs {need} {resource} in one {tier}, the most free is {free} in {tier} {domain}"),
+        "Topology.Roomiest": "in {tier} {domain}, which has the most free, {cause}",
+        "Topology.Full": (
+            "needs {pods} in {tier} {domain}, where the other pods of the gang run, and too little is free there"
+        ),
+        # nodes that are excluded whatever is free on them
         "Barred.NodeAffinity": "{count} nodes do not match the pod's node affinity",
         "Barred.NodeAffinity.One": "1 node does not match the pod's node affinity",
         "Barred.NodeSelector": "{count} nodes do not match the pod's node selector",
@@ -110,8 +114,8 @@ CATALOG = Catalog(
         "Namespaces.Named": "namespace {namespaces: or }",
         "Namespaces.Selected": "a namespace with {selector}",
         # what helps
-        "Remedy.NeverFits": "even without other pods it would not fit, so make it smaller or add nodes",
-        "Remedy.NoNodeTakesIt": "a smaller one would find no node either, so {ways:, or }",
+        "Remedy.NeverFits": "the request would not fit even without other pods, so request less or add nodes",
+        "Remedy.NoNodeTakesIt": "a smaller request would find no node either, so {ways:, or }",
         "Remedy.NodeSelector": "label a node or change the node selector",
         "Remedy.NodeAffinity": "label a node or change the node affinity",
         "Remedy.Taint": "tolerate a taint or remove it",
@@ -119,66 +123,69 @@ CATALOG = Catalog(
         "Remedy.Cordoned": "uncordon a node",
         "Remedy.NotReady": "bring a node back",
         "Remedy.AddNodes": "add nodes",
-        "Remedy.MoreNodes": "make it smaller or add nodes",
-        "Remedy.Guarantees": "lower what is guaranteed to others, ask for less, or name another queue",
-        "Remedy.Capability": "raise its capability, ask for less, or name another queue",
+        "Remedy.MoreNodes": "request less or add nodes",
+        "Remedy.Guarantees": "lower the guarantees of other queues, request less, or name another queue",
+        "Remedy.Capability": "raise its capability, request less, or name another queue",
         "Remedy.CapabilityAbove": (
-            "raise the capability of queue {queue} above it, ask for less, or name another queue"
+            "raise the capability of queue {queue} above it, request less, or name another queue"
         ),
         # quotas
-        "Quota.OverCluster": "needs {need} {resource}, and the cluster admits {limit} at once, so {remedy}",
+        "Quota.OverCluster": (
+            "needs {need} {resource}, and admitted groups may request {limit} in this cluster, so {remedy}"
+        ),
         "Quota.Cluster": (
-            "needs {need} {resource}; the cluster admits {limit} at once, and groups before it already ask for {used}"
+            "needs {need} {resource}; admitted groups may request {limit} in this cluster and already request {used}"
         ),
         "Quota.Guaranteed": (
             "needs {need} {resource}, and of the {used} that are free {limit} are guaranteed to queue {queue}"
         ),
         "Quota.OverNamespace": (
             "needs {need} {resource}, and quota {quota} of namespace {namespace} allows {limit} in all, "
-            "so make it smaller or have that raised"
+            "so request less or have the quota raised"
         ),
         "Quota.Namespace": (
             "needs {need} {resource}, and quota {quota} of namespace {namespace} allows {limit}, "
-            "of which {used} are taken"
+            "of which {used} are used"
         ),
         "Quota.OverQueue": "needs {need} {resource}, and queue {queue} may hold {limit} in all, so {remedy}",
         "Quota.Queue": "needs {need} {resource}, and queue {queue} may hold {limit} and already counts {used}",
         "Quota.Weight": (
-            "needs {need} {resource}; by weight queue {queue} has a share of {limit} now, of which {used} are taken; "
-            "it gets more when other queues need less, or with more weight"
+            "needs {need} {resource}; by weight queue {queue} has a share of {limit} now, of which {used} are used; "
+            "the share grows when other queues need less, or with more weight"
         ),
         # evictions that are not possible
         "Preemption.TooLittle": (
-            "evicting all evictable pods of lower priority in its queue would not make enough room"
+            "evicting all preemptible pods of lower priority in the same queue would not free enough"
         ),
-        "Budget.Blocks": "the disruption budget {budget} keeps pods that would give way",
-        "Budget.Block": "the disruption budgets {budgets:, } keep pods that would give way",
-        "Budget.MoreBlock": "the disruption budgets {budgets:, } and {more} more keep pods that would give way",
+        "Budget.Blocks": "the disruption budget {budget} protects pods that would be evicted",
+        "Budget.Block": "the disruption budgets {budgets:, } protect pods that would be evicted",
+        "Budget.MoreBlock": "the disruption budgets {budgets:, } and {more} more protect pods that would be evicted",
         "Budget.Name": "{budget} of namespace {namespace}",
         # the turn of a group in its queue
-        "Turn.QueueClosed": "queue {queue} is closed; it is let in when the queue is opened",
-        "Turn.QueueClosedToPods": "queue {queue} is closed; pods are placed again when it is opened",
+        "Turn.QueueClosed": "queue {queue} is closed; the PodGroup is admitted when the queue is opened",
+        "Turn.QueueClosedToPods": "queue {queue} is closed; pods are placed again when the queue is opened",
         "Turn.TimedOut": (
-            "it had its time in the queue without one pod finding a place, and stays out of it for {seconds:g} seconds"
+            "the PodGroup was admitted, but none of its pods could be placed in time; "
+            "it is not admitted again for {seconds:g} seconds"
         ),
-        "Turn.Behind": "{group} is ahead of it in queue {queue}, which serves strictly in order",
+        "Turn.Behind": "{group} is ahead in queue {queue}, which admits strictly in order",
         "Turn.JobsAhead": "{count} jobs ahead in queue {queue}",
         "Turn.JobAhead": "1 job ahead in queue {queue}",
         # volume claims
-        "Claim.Missing": "the claim {claim} does not exist; create it, or take it out of the pod",
+        "Claim.Missing": "the claim {claim} does not exist; create it or remove it from the pod",
         "Claim.Deleted": "the claim {claim} is being deleted",
         "Claim.VolumeMissing": "the volume {volume} of the claim {claim} does not exist",
-        "Claim.Failed": "the claim {claim} got no volume, and another try is made soon: {error}",
+        "Claim.Failed": "the claim {claim} got no volume and is retried soon: {error}",
         "Claim.Unbound": "the claim {claim} has no volume yet",
         "Claim.NoVolume": (
             "no free volume satisfies the claim {claim} ({size} of class {storage_class}), and no provisioner makes one"
         ),
-        "Claim.Preparing": "it has its node, and the volume of {claims:, } is being prepared",
+        "Claim.Preparing": "the pod has a node, and the volume of {claims:, } is being prepared",
         # queues
         "Queue.Missing": "there is no queue {queue}; create it or name another",
         "Queue.RootStaysOpen": "queue root is above all others and cannot be closed; close the queues below it",
         "Queue.ParentClosed": "queue {queue} is below {parent}, which is closed; open {parent} first",
-        "Queue.Closed": "queue {queue} is closed and takes nothing new; open it or name another",
+        "Queue.Closed": "queue {queue} is closed and admits no PodGroups; open it or name another",
         "Queue.NotALeaf": "queue {queue} has queues below it, and jobs go into those; name one of them",
         "Queue.ParentMissing": "queue {queue}: parent {parent!r} does not exist; create it first",
         "Queue.TooDeep": "queue {queue} would be more than {most} queues deep; choose a higher parent",
@@ -200,9 +207,7 @@ CATALOG = Catalog(
             "the queues below {parent} would have a {field} of {amount} {resource} together, "
             "and {parent} has {limit}; lower one or raise it"
         ),
-        "Queue.UnknownCommand": (
-            "queue {queue} was ordered to {command}, which no queue obeys; orders are {known: and }"
-        ),
+        "Queue.UnknownCommand": ("queue {queue} does not know the Command action {command}; known are {known: and }"),
         "Queue.DeservedUnused": (
             "queue {queue} has deserved resources, which counts only where sharing is by capacity"
         ),

@@ -16,13 +16,13 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.core import Metric
 
 from shoal.kube.times import parse
-from shoal.scheduler.duration_tracking import Durations
-from shoal.scheduler.gauges import idle_metrics
+from shoal.scheduler.gauges import Durations, idle_metrics
 from shoal.scheduler.planner.plan_types import Plan
 
 _MILLISECONDS = (0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000)
 _LONG_MILLISECONDS = (*(1000 * each for each in (0.01, 0.1, 1, 5, 15, 60, 300, 900, 3600, 4 * 3600, 24 * 3600)),)
 _ACTIONS = ("enqueue", "allocate", "preempt")
+_parse_once = lru_cache(maxsize=1024)(parse)  # many pods are created in one second
 STAGES = ("Watched", "Assumed", "PreBound", "Bound")
 
 
@@ -31,31 +31,8 @@ class SchedulerMetrics:
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.durations = Durations()
-        self._figures: Callable[[], Iterable[Metric]] = partial(idle_metrics, self.durations)
-        self._latencies(registry)
-        self._attempts = Counter(
-            "volcano_schedule_attempts", "Pods by result: scheduled, unschedulable (they have to "
-            "wait), error.", ["result"], registry=registry,
-        )  # fmt: skip
-        self._bound = Counter("volcano_bound_pods", "Pods that were bound.", registry=registry)
-        # Counters in all but the end of their names, which the client would add.
-        self._victims = Gauge("volcano_pod_preemption_victims", "Pods evicted since the start.", registry=registry)
-        self._searches = Gauge(
-            "volcano_total_preemption_attempts", "Searches for pods that could give way, since the start.",
-            registry=registry,
-        )  # fmt: skip
-        self._retries = Gauge(
-            "volcano_job_retry_counts", "How often a plan found no place for a group, since the start.",
-            registry=registry,
-        )  # fmt: skip
-        self._transactions = Counter(
-            "volcano_eviction_transactions", "Groups for which pods were made to leave, by why they may; undo: gangs "
-            "of which only a part could be bound.", ["action"], registry=registry,
-        )  # fmt: skip
-        self._scheduled = self._attempts.labels("scheduled")
-        registry.register(self)
+        self._gauges: Callable[[], Iterable[Metric]] = partial(idle_metrics, self.durations)
 
-    def _latencies(self, registry: CollectorRegistry) -> None:
         def latency(name: str, text: str, *labels: str, buckets: tuple[float, ...] = _MILLISECONDS) -> Histogram:
             return Histogram(f"volcano_{name}_milliseconds", text, labels, buckets=buckets, registry=registry)
 
@@ -74,16 +51,38 @@ class SchedulerMetrics:
         tasks = latency("task_scheduling_latency", text, "stage", buckets=_LONG_MILLISECONDS)
         self._stages = {stage: tasks.labels(stage) for stage in STAGES}
 
-    def collect(self) -> Iterable[Metric]:
-        return self._figures()
+        self._attempts = Counter(
+            "volcano_schedule_attempts", "Pods by result: scheduled, unschedulable (they have to "
+            "wait), error.", ["result"], registry=registry,
+        )  # fmt: skip
+        self._bound = Counter("volcano_bound_pods", "Pods that were bound.", registry=registry)
+        # Counters in all but the end of their names, which the client would add.
+        self._victims = Gauge("volcano_pod_preemption_victims", "Pods evicted since the start.", registry=registry)
+        self._searches = Gauge(
+            "volcano_total_preemption_attempts", "Searches for pods that could be evicted, since the start.",
+            registry=registry,
+        )  # fmt: skip
+        self._retries = Gauge(
+            "volcano_job_retry_counts", "How often a plan found no place for a group, since the start.",
+            registry=registry,
+        )  # fmt: skip
+        self._transactions = Counter(
+            "volcano_eviction_transactions", "Groups for which pods were made to leave, by why they may; undo: gangs "
+            "of which only a part could be bound.", ["action"], registry=registry,
+        )  # fmt: skip
+        self._scheduled = self._attempts.labels("scheduled")
+        registry.register(self)
 
-    def show(self, figures: Callable[[], Iterable[Metric]]) -> None:
-        """What is worked out whenever the metrics are read, from here on."""
-        self._figures = figures
+    def collect(self) -> Iterable[Metric]:
+        return self._gauges()
+
+    def show(self, collect: Callable[[], Iterable[Metric]]) -> None:
+        """What is computed from now on whenever the metrics are read."""
+        self._gauges = collect
 
     def show_idle(self, now: float) -> None:
         self.durations.end(now)
-        self._figures = partial(idle_metrics, self.durations)
+        self._gauges = partial(idle_metrics, self.durations)
 
     # As it happens
 
@@ -119,7 +118,7 @@ class SchedulerMetrics:
     def observe_stage(self, stage: str, created: str, now: float) -> None:
         """A pod created then has reached this stage. Creation times have whole seconds."""
         if created:
-            self._stages[stage].observe(max(now - _moment(created), 0.0) * 1000)
+            self._stages[stage].observe(max(now - _parse_once(created).timestamp(), 0.0) * 1000)
 
     def bound(self) -> None:
         self._scheduled.inc()
@@ -130,9 +129,3 @@ class SchedulerMetrics:
 
     def evicted(self) -> None:
         self._victims.inc()
-
-
-@lru_cache(maxsize=1024)
-def _moment(created: str) -> float:
-    """Many pods are made in one second."""
-    return parse(created).timestamp()

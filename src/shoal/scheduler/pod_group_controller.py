@@ -28,7 +28,7 @@ OWNERS = {(kind.api_version, kind.kind): kind for kind in OWNERS_OF_PODS}
 
 
 class PodGroupController:
-    """`pods` are copies that say who controls those without a group."""
+    """`pods` keep the controller of pods without a group."""
 
     name = "implicit pod groups"
 
@@ -72,7 +72,12 @@ class PodGroupController:
     async def _reconcile(self, group: Key) -> None:
         members = self._members.get(group)
         if not members:
-            await self._remove(group)
+            # Only a group that was created for the object in its name is deleted.
+            found = await self._find(self._scope.group_kind, group)
+            if found is not None and any(f"{PREFIX}{owner.get('uid')}" == group.name for owner in owners_of(found)):
+                exactly = DeleteOptions(preconditions=Preconditions(uid=uid_of(found)))
+                removal = self._cluster.delete(self._scope.group_kind, group.name, group.namespace, exactly)
+                await _unless(removal, 404, 409)
             return
         pods = (self._pods.objects.get(key) for key in sorted(members))
         lacking = [pod for pod in pods if pod is not None and self._lacks_group(pod)]
@@ -89,22 +94,11 @@ class PodGroupController:
         namespace = await self._find(NAMESPACE, Key("", group.namespace))
         if pod is None or namespace is None or not lacks_group(pod) or group_name_of(pod) != group.name:
             return  # the pod's next change is looked at
-        made = group_of(pod, await self._owner_notes(pod), annotations_of(namespace))
-        await _unless(self._cluster.create(self._scope.group_kind, made, group.namespace), 409)
-
-    async def _owner_notes(self, pod: Obj) -> dict[str, str]:
         controller = controller_of(pod) or {}
         kind = OWNERS.get((controller.get("apiVersion", ""), controller.get("kind", "")))
         owner = await self._find(kind, Key(namespace_of(pod), controller["name"])) if kind is not None else None
-        return annotations_of(owner) if owner is not None else {}
-
-    async def _remove(self, group: Key) -> None:
-        """Only one that was made for the object in its name."""
-        found = await self._find(self._scope.group_kind, group)
-        if found is not None and any(f"{PREFIX}{owner.get('uid')}" == group.name for owner in owners_of(found)):
-            exactly = DeleteOptions(preconditions=Preconditions(uid=uid_of(found)))
-            removal = self._cluster.delete(self._scope.group_kind, group.name, group.namespace, exactly)
-            await _unless(removal, 404, 409)
+        made = group_of(pod, annotations_of(owner) if owner is not None else {}, annotations_of(namespace))
+        await _unless(self._cluster.create(self._scope.group_kind, made, group.namespace), 409)
 
     async def _find(self, kind: Kind, key: Key) -> Obj | None:
         try:

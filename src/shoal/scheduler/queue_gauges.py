@@ -25,8 +25,8 @@ AMOUNTS = {
     "allocated": "that a queue's pods hold",
     "request": "that a queue's pods hold or ask for",
     "deserved": "that a queue deserves",
-    "inqueue": "that groups let into a queue will ask for",
-    "capacity": "that a queue is allowed by its own word",
+    "inqueue": "that groups admitted to a queue will ask for",
+    "capacity": "that a queue is allowed by its own capability",
     "real_capacity": "that a queue may hold in this cluster, its siblings' guarantees left to them",
 }
 _UNITS = {"milli_cpu": "Thousandths of processors", "memory_bytes": "Memory"}
@@ -35,16 +35,16 @@ _COMMON = ("cpu", "memory", "pods")
 
 def queue_metrics(view: ClusterView) -> Iterator[Metric]:
     shares = FairShares(view)
-    promised = _admitted_demand(view, shares)
+    promised = admitted_demand(view, shares)
     scalars = sorted(name for name in shares.total if name not in _COMMON)
     for what, words in AMOUNTS.items():
-        found = {name: _amounts(standing, promised, what) for name, standing in sorted(shares.standings.items())}
-        yield from _families(what, words, found, scalars)
-    yield from _shares(view, shares)
-    yield from _phases(view)
+        found = {name: amounts_of(standing, promised, what) for name, standing in sorted(shares.standings.items())}
+        yield from amount_metrics(what, words, found, scalars)
+    yield from share_metrics(view, shares)
+    yield from phase_metrics(view)
 
 
-def _amounts(standing: QueueShare, promised: Mapping[str, Counter[str]], what: str) -> Mapping[str, float]:
+def amounts_of(standing: QueueShare, promised: Mapping[str, Counter[str]], what: str) -> Mapping[str, float]:
     match what:
         case "allocated":
             return standing.allocated
@@ -59,7 +59,7 @@ def _amounts(standing: QueueShare, promised: Mapping[str, Counter[str]], what: s
     return standing.ceiling
 
 
-def _families(
+def amount_metrics(
     what: str, words: str, found: Mapping[str, Mapping[str, float]], scalars: list[str]
 ) -> Iterator[GaugeMetricFamily]:
     """Of a limit only what is limited is shown; of everything else also that there is none of it."""
@@ -84,7 +84,7 @@ def _families(
     yield family
 
 
-def _shares(view: ClusterView, shares: FairShares) -> Iterator[GaugeMetricFamily]:
+def share_metrics(view: ClusterView, shares: FairShares) -> Iterator[GaugeMetricFamily]:
     weight = GaugeMetricFamily("volcano_queue_weight", "A queue's weight.", labels=["queue_name"])
     share = GaugeMetricFamily(
         "volcano_queue_share", "What a queue holds of what it deserves; 1: all of it.", labels=["queue_name"]
@@ -103,7 +103,7 @@ def _shares(view: ClusterView, shares: FairShares) -> Iterator[GaugeMetricFamily
     yield from (weight, share, overused, largest)
 
 
-def _phases(view: ClusterView) -> Iterator[GaugeMetricFamily]:
+def phase_metrics(view: ClusterView) -> Iterator[GaugeMetricFamily]:
     families = {
         phase: GaugeMetricFamily(
             f"volcano_queue_pod_group_{phase}_count", f"Groups of a queue that are {phase}.", labels=["queue_name"]
@@ -122,7 +122,7 @@ def _gangs(view: ClusterView, queue: str) -> Iterator[Gang]:
     return (gang for gang in (account.groups.values() if account else ()) if not gang.lone)
 
 
-def _admitted_demand(view: ClusterView, shares: FairShares) -> dict[str, Counter[str]]:
+def admitted_demand(view: ClusterView, shares: FairShares) -> dict[str, Counter[str]]:
     """What admitted groups will request beyond what they hold, in their queue and those above it."""
     found: dict[str, Counter[str]] = {name: Counter() for name in shares.standings}
     for gang in view.unsettled.values():

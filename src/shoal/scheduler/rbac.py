@@ -47,13 +47,14 @@ def queue_rights(queue: Kind) -> list[Permission]:
 
 
 def scheduler_rights(group: Kind, queue: Kind, *, hypernodes: bool = True) -> list[Permission]:
-    """In the whole cluster: who places pods looks at all of them. `group` and `queue` as the cluster serves them."""
+    """In the whole cluster, because placing one pod depends on all others. `group` and `queue` as the cluster serves
+    them."""
     stored = (PERSISTENT_VOLUME_CLAIM, PERSISTENT_VOLUME)
     seen = (NODE, POD, *stored, STORAGE_CLASS, PRIORITY_CLASS)
     kept = (RESOURCE_QUOTA, POD_DISRUPTION_BUDGET)
-    told = f"{group.plural}/status" if "status" in group.subresources else group.plural
+    status = f"{group.plural}/status" if "status" in group.subresources else group.plural
     rights = [
-        *(right for kind in seen for right in permissions_on(kind, INFORMER_VERBS, "to know what there is room for")),
+        *(right for kind in seen for right in permissions_on(kind, INFORMER_VERBS, "to know what fits where")),
         *permissions_on(NAMESPACE, INFORMER_VERBS, "to know which namespaces a pod's affinity selects"),
         *(
             right
@@ -66,19 +67,19 @@ def scheduler_rights(group: Kind, queue: Kind, *, hypernodes: bool = True) -> li
             for right in permissions_on(kind, ("patch",), "to choose volumes for the nodes of their pods")
         ),
         Permission("", "pods/binding", "create", "to place pods"),
-        Permission("", "pods/status", "patch", "to say why a pod waits, and why it has to go"),
-        *permissions_on(POD, ("delete",), "to make room for those who deserve it"),
-        Permission("", "pods/eviction", "create", "the same, where a disruption budget has a say"),
-        *permissions_on(group, (*INFORMER_VERBS, "patch"), "to know gangs, and to ask elastic ones for pods"),
-        Permission(group.group, told, "patch", "to say what became of a gang"),
+        Permission("", "pods/status", "patch", "to report why a pod waits or is evicted"),
+        *permissions_on(POD, ("delete",), "to evict pods"),
+        Permission("", "pods/eviction", "create", "to evict pods that a disruption budget selects"),
+        *permissions_on(group, (*INFORMER_VERBS, "patch"), "to watch gangs, and to reclaim pods from elastic ones"),
+        Permission(group.group, status, "patch", "to report the state of gangs"),
         *permissions_on(group, ("get", "create", "delete"), IMPLICIT),
         *permissions_on(POD, ("get",), IMPLICIT),
         *(right for kind in (NAMESPACE, *OWNERS_OF_PODS) for right in permissions_on(kind, ("get",), IMPLICIT)),
         *permissions_on(
             queue, (*INFORMER_VERBS, "create", "patch"), "to know shares, and to close queues below a closed one"
         ),
-        Permission(queue.group, f"{queue.plural}/status", "patch", "to say what a queue holds"),
-        *permissions_on(COMMAND, (*INFORMER_VERBS, "delete"), "to obey orders to queues, once each"),
+        Permission(queue.group, f"{queue.plural}/status", "patch", "to report what queues hold"),
+        *permissions_on(COMMAND, (*INFORMER_VERBS, "delete"), "to execute Commands for queues and delete them"),
         *permissions_on(EVENT, ("create", "patch"), "to emit Events"),
     ]
     if hypernodes:

@@ -10,7 +10,7 @@ is not renewed for its duration, binds no scheduler.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from shoal.cluster.client import Cluster, OutcomeUnknown
@@ -82,25 +82,32 @@ class ConflictDetector:
         following = asyncio.create_task(copy.run())
         try:
             await copy.synced.wait()
-            await self._until_alone()
+            await self._claim_when_alone()
         finally:
             self.waits_for = ""
             following.cancel()
 
-    async def _until_alone(self) -> None:
+    async def _claim_when_alone(self) -> None:
         before = self._claimed_scope(self._lease)  # by our replica that held the Lease then
-        is_said, may_be_said = before == str(self._claim), bool(before)
+        is_published, may_be_published = before == str(self._claim), bool(before)
         while True:
             self._news.clear()
             if conflicts := self._conflicts():
-                self._report_conflicts(conflicts)
-                if may_be_said and (not is_said or min(conflicts) < self._lease):
-                    is_said, may_be_said = False, not await self._asked(self._publish(None))
+                places = ", ".join(sorted(key.namespace for key in conflicts))
+                message = (
+                    f"the scheduler in namespace {places} answers for the same pods; "
+                    f"let one remain and remove the other"
+                )
+                if message != self.waits_for:
+                    log.warning("waits", lease=str(self._lease), why=message)
+                self.waits_for = message
+                if may_be_published and (not is_published or min(conflicts) < self._lease):
+                    is_published, may_be_published = False, not await self._succeeds(self._publish(None))
                 await wait_event(self._clock, self._news, min(conflicts.values()))
                 continue
-            may_be_said = True  # even if no response arrives
-            is_said = is_said or await self._asked(self._publish(str(self._claim)))
-            if is_said and await self._asked(self._refresh()) and not self._conflicts():
+            may_be_published = True  # even if no response arrives
+            is_published = is_published or await self._succeeds(self._publish(str(self._claim)))
+            if is_published and await self._succeeds(self._refresh()) and not self._conflicts():
                 if self.waits_for:
                     log.info("no other scheduler serves the same pods", lease=str(self._lease))
                 return
@@ -109,7 +116,7 @@ class ConflictDetector:
     def _fields(self) -> str:
         return f"metadata.name={self._lease.name}"
 
-    # Who is there
+    # Leases of other schedulers
 
     def _changed(self, change: Change) -> None:
         if change.new is None:
@@ -138,13 +145,6 @@ class ConflictDetector:
                 found[key] = left
         return found
 
-    def _report_conflicts(self, conflicts: Collection[Key]) -> None:
-        places = ", ".join(sorted(key.namespace for key in conflicts))
-        words = f"the scheduler in namespace {places} answers for the same pods; let one remain and remove the other"
-        if words != self.waits_for:
-            log.warning("waits", lease=str(self._lease), why=words)
-        self.waits_for = words
-
     # Requests to the cluster
 
     async def _publish(self, claim: str | None) -> None:
@@ -159,7 +159,7 @@ class ConflictDetector:
         for key in self._seen.keys() - {key_of(lease) for lease in found}:
             del self._seen[key]
 
-    async def _asked(self, request: Awaitable[None]) -> bool:
+    async def _succeeds(self, request: Awaitable[None]) -> bool:
         try:
             await request
         except (ApiError, OutcomeUnknown, OSError) as problem:

@@ -17,7 +17,7 @@ class SchedulerScope:
     gangs: bool = True  # whether the cluster has PodGroups and Queues
     hypernodes: bool = False  # and HyperNodes
     implicit_groups: bool = False  # whether pods of Volcano's scheduler that name no group get one
-    all_groups: bool = True  # or only those that a pod of ours names: another scheduler admits the others
+    all_groups: bool = True  # or only those that a pod of this scheduler names: another scheduler admits the others
     group_kind: Kind = POD_GROUP  # as this cluster serves it
     queue_kind: Kind = QUEUE
 
@@ -35,4 +35,4 @@ class SchedulerScope:
     @property
     def manages_queues(self) -> bool:
         """Only a scheduler that sees all groups reports what queues hold, and executes Commands for them."""
-        return self.all_groups and self.namespace is None
+        return self.gangs and self.all_groups and self.namespace is None

@@ -6,9 +6,6 @@ CEL cannot express: whether a pattern compiles.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
-
 from shoal.kube.crd_schema import crd_manifest
 from shoal.kube.errors import Cause
 from shoal.kube.kinds import Kind
@@ -95,19 +92,19 @@ def check(hypernode: Obj, _: Obj | None = None) -> list[Cause]:
     members = at_path(hypernode, "spec", "members", default=[])
     if not isinstance(members, list) or len(members) > MAX_MEMBERS:
         return []  # the schema rejects it
-    return [cause for index, member in enumerate(members) for cause in _check_member(f"spec.members[{index}]", member)]
-
-
-def _check_member(path: str, member: Any) -> Iterator[Cause]:
-    selector = member.get("selector") if isinstance(member, dict) else None
-    if not isinstance(selector, dict):
-        return  # the schema rejects it
-    if sum(selector.get(name) is not None for name in SELECTORS) != 1:
-        yield Cause("FieldValueInvalid", ONE_SELECTOR, f"{path}.selector")
-    pattern = at_path(selector, "regexMatch", "pattern")
-    if isinstance(pattern, str) and len(pattern) <= MAX_PATTERN_LENGTH:
-        try:
-            compiled(pattern)
-        except BadPattern as problem:
-            field = f"{path}.selector.regexMatch.pattern"
-            yield Cause("FieldValueInvalid", f'Invalid value: "{pattern}": {problem}', field)
+    causes = []
+    for index, member in enumerate(members):
+        path = f"spec.members[{index}].selector"
+        selector = member.get("selector") if isinstance(member, dict) else None
+        if not isinstance(selector, dict):
+            continue  # the schema rejects it
+        if sum(selector.get(name) is not None for name in SELECTORS) != 1:
+            causes.append(Cause("FieldValueInvalid", ONE_SELECTOR, path))
+        pattern = at_path(selector, "regexMatch", "pattern")
+        if isinstance(pattern, str) and len(pattern) <= MAX_PATTERN_LENGTH:
+            try:
+                compiled(pattern)
+            except BadPattern as problem:
+                message = f'Invalid value: "{pattern}": {problem}'
+                causes.append(Cause("FieldValueInvalid", message, f"{path}.regexMatch.pattern"))
+    return causes

@@ -43,7 +43,9 @@ def group_name_of(pod: Obj) -> str:
 def group_of(pod: Obj, owner_notes: Mapping[str, str], namespace_notes: Mapping[str, str]) -> Obj:
     """The PodGroup of a pod that lacks one, with annotations of its controller and of its namespace."""
     spec, notes, labels = pod["spec"], annotations_of(pod), labels_of(pod)
-    least = _min_member(owner_notes.get(MIN_MEMBER, ""))
+    count = parse_count(owner_notes.get(MIN_MEMBER, ""))
+    # 1 where the annotation is missing or no count that the field can hold, as in Volcano.
+    least = count if count is not None and count <= _MAX_INT32 else 1
     inherited = {name: text for name, text in owner_notes.items() if name.startswith(INHERITED)}
     controller = controller_of(pod)
     return {
@@ -66,12 +68,6 @@ def group_of(pod: Obj, owner_notes: Mapping[str, str], namespace_notes: Mapping[
 
 
 _POD = {"apiVersion": POD.api_version, "kind": POD.kind}
-
-
-def _min_member(text: str) -> int:
-    """1 where the annotation is missing or no count that the field can hold, as in Volcano."""
-    count = parse_count(text)
-    return count if count is not None and count <= _MAX_INT32 else 1
 
 
 def _times(milli: Mapping[str, int], count: int) -> dict[str, str]:

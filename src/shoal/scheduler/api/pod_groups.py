@@ -2,7 +2,7 @@
 
 Command (`bus.volcano.sh/v1alpha1`) is a one-shot instruction to a job or a queue. Several dialects create PodGroups,
 and a scheduler responds in their status; neither belongs to the other. Their definitions are written out here because
-no manifest of ours is read through them: how a scheduler interprets a group is its own business.
+Shoal reads no manifest through them: how a scheduler interprets a group is up to the scheduler.
 """
 
 from __future__ import annotations
@@ -235,8 +235,8 @@ def with_quota_names(requests: Mapping[str, str], limits: Mapping[str, str]) -> 
 
 def reclaimed_uids(group: Obj) -> tuple[str, ...]:
     """The uids of the pods that a scheduler requests back; an unreadable entry requests none."""
-    words = annotations_of(group).get(RECLAIM, "").split(",")
-    return tuple(uid for word in words if (uid := word.partition("=")[2].strip()))
+    entries = annotations_of(group).get(RECLAIM, "").split(",")
+    return tuple(uid for entry in entries if (uid := entry.partition("=")[2].strip()))
 
 
 POD_GROUP: Kind

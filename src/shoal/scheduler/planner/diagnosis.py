@@ -254,7 +254,7 @@ class Diagnoser:
         return None
 
     def _hole(self, gang: Gang, tier: Tier) -> Message:
-        """`needs 8 nvidia.com/gpu in one rack, the largest free hole is 6 in rack r2`."""
+        """`needs 8 nvidia.com/gpu in one rack, the most free is 6 in rack r2`."""
         minimum = gang.minimum()
         total = max(minimum.total, 1)  # pods beyond the minimum are placed one by one
         eq_classes = self._cycle.gangs.eq_classes(minimum.pods)

@@ -6,7 +6,7 @@ HyperNode changes, or a node is added, removed or relabelled.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -24,19 +24,19 @@ log = Logger(__name__)
 
 
 class HyperNodeResolver:
-    def __init__(self, view: ClusterView, on_news: Callable[[], None]) -> None:
+    def __init__(self, view: ClusterView) -> None:
         self._view = view
-        self._on_news = on_news
         self._objects: dict[str, Obj] = {}
         self._labels: dict[str, Mapping[str, str]] = {}  # of nodes
         self._known: dict[str, HyperNode] = {}
+        self._is_stale = False
 
     def changed(self, change: Change) -> None:
         if change.new is None:
             self._objects.pop(change.key.name, None)
         else:
             self._objects[change.key.name] = change.new
-        self._resolve()
+        self._is_stale = True
 
     def node_changed(self, change: Change) -> None:
         labels = labels_of(change.new) if change.new is not None else None
@@ -46,19 +46,21 @@ class HyperNodeResolver:
             del self._labels[change.key.name]
         else:
             self._labels[change.key.name] = labels
-        if self._objects:
-            self._resolve()
+        self._is_stale = self._is_stale or bool(self._objects)
 
-    def _resolve(self) -> None:
+    def update_view(self) -> bool:
+        """Once after all events that have arrived; returns whether a domain has changed."""
+        if not self._is_stale:
+            return False
+        self._is_stale = False
         found = resolved(self._objects, self._labels)
         for name in self._known.keys() - found.keys():
             self._view.remove_hypernode(name)
         for name, domain in found.items():
             if self._known.get(name) != domain:
                 self._view.set_hypernode(domain)
-        if found != self._known:
-            self._known = found
-            self._on_news()
+        is_changed, self._known = found != self._known, found
+        return is_changed
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,12 +78,25 @@ def resolved(objects: Mapping[str, Obj], nodes: Mapping[str, Mapping[str, str]])
     domains = {name: labels_of(obj) for name, obj in objects.items()}
     for name, obj in sorted(objects.items()):
         try:
-            named[name] = _named(obj, nodes, domains)
+            spec = obj.get("spec") or {}
+            chosen: dict[bool, set[str]] = {True: set(), False: set()}
+            for member in spec.get("members") or ():
+                is_node = member.get("type") != "HyperNode"
+                selector = member.get("selector") or {}
+                chosen[is_node].update(selected_members(selector, nodes if is_node else domains))
+            tier, tier_name = int(spec.get("tier") or 1), spec.get("tierName") or ""
+            named[name] = DirectMembers(tier, tier_name, frozenset(chosen[True]), frozenset(chosen[False]))
         except (ValueError, TypeError, AttributeError) as wrong:
             log.warning("HyperNode cannot be read and is left out", hypernode=name, error=str(wrong))
     found = {}
     for name, domain in named.items():
-        within = _within(name, named)
+        # The HyperNode and all within it, each visited once: mutual references and cycles lead to the same ones often.
+        within, ahead = {name}, [name]
+        while ahead:
+            known = named.get(ahead.pop())
+            fresh = known.domains - within if known is not None else frozenset()
+            within |= fresh
+            ahead += sorted(fresh)
         if unread := sorted(within - named.keys()):
             log.warning("HyperNode is left out with one within it", hypernode=name, unread=unread)
         else:
@@ -90,28 +105,7 @@ def resolved(objects: Mapping[str, Obj], nodes: Mapping[str, Mapping[str, str]])
     return found
 
 
-def _named(obj: Obj, nodes: Mapping[str, Mapping[str, str]], domains: Mapping[str, Mapping[str, str]]) -> DirectMembers:
-    spec = obj.get("spec") or {}
-    chosen: dict[bool, set[str]] = {True: set(), False: set()}
-    for member in spec.get("members") or ():
-        is_node = member.get("type") != "HyperNode"
-        chosen[is_node].update(_chosen(member.get("selector") or {}, nodes if is_node else domains))
-    tier, tier_name = int(spec.get("tier") or 1), spec.get("tierName") or ""
-    return DirectMembers(tier, tier_name, frozenset(chosen[True]), frozenset(chosen[False]))
-
-
-def _within(name: str, named: Mapping[str, DirectMembers]) -> set[str]:
-    """The HyperNode and all within it, each visited once: mutual references and cycles lead to the same ones often."""
-    found, ahead = {name}, [name]
-    while ahead:
-        known = named.get(ahead.pop())
-        fresh = known.domains - found if known is not None else ()
-        found.update(fresh)
-        ahead.extend(fresh)
-    return found
-
-
-def _chosen(selector: Mapping[str, Any], table: Mapping[str, Mapping[str, str]]) -> list[str]:
+def selected_members(selector: Mapping[str, Any], table: Mapping[str, Mapping[str, str]]) -> list[str]:
     if exact := (selector.get("exactMatch") or {}).get("name"):
         return [exact] if exact in table else []
     if pattern := (selector.get("regexMatch") or {}).get("pattern"):

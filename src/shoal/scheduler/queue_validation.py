@@ -54,8 +54,19 @@ def admit(machinery: Machinery, *, sees_queues: bool = True) -> None:
     def why_queue_kept(queue: Obj) -> str:
         # The status of a queue follows its pods with a delay. Here the pods themselves can be listed.
         allocated = at_path(queue, "status", "allocated", default={})
-        if allocated and not _has_bound_pods(machinery, name_of(queue)):
-            queue = {**queue, "status": {}}
+        if allocated:
+            name = name_of(queue)
+            groups = {
+                key_of(group)
+                for group in _listed(machinery, POD_GROUP)
+                if str(at_path(group, "spec", "queue") or DEFAULT) == name
+            }
+            has_bound_pods = any(
+                pod.node and pod.state not in OVER and (pod.group in groups if pod.group else pod.queue == name)
+                for pod in map(pod_from, _listed(machinery, POD))
+            )
+            if not has_bound_pods:
+                queue = {**queue, "status": {}}
         return deletion_blocker(queue, stored())
 
     checks: tuple[tuple[Kind, Check, Callable[[Obj], str] | None], ...] = (
@@ -68,26 +79,13 @@ def admit(machinery: Machinery, *, sees_queues: bool = True) -> None:
         machinery.admissions[kind.resource] = Admission(lambda obj: obj, check, lambda _, __: [], keep)
 
 
-def _has_bound_pods(machinery: Machinery, queue: str) -> bool:
-    """Whether a pod that has a node and has not finished belongs to the queue, by its PodGroup or its annotation."""
-    groups = {key_of(group) for group in _listed(machinery, POD_GROUP) if _queue_of(group) == queue}
-    return any(
-        pod.node and pod.state not in OVER and (pod.group in groups if pod.group else pod.queue == queue)
-        for pod in map(pod_from, _listed(machinery, POD))
-    )
-
-
-def _queue_of(group: Obj) -> str:
-    return str(at_path(group, "spec", "queue") or DEFAULT)
-
-
 def _listed(machinery: Machinery, kind: Kind) -> Iterator[Obj]:
     return (each.obj() for each in machinery.list(kind).items)
 
 
 def queue_errors(new: Obj, old: Obj | None, stored: list[Obj] | None) -> list[Cause]:
     """`stored` are all queues; None where they cannot be seen."""
-    hierarchy = _changed_hierarchy(new, old, stored or [])
+    hierarchy = hierarchy_errors(new, old, stored or [])
     if old is not None and old.get("spec") == new.get("spec"):
         return hierarchy
     if odd := _type_errors(QUEUE, new):
@@ -103,7 +101,7 @@ def queue_errors(new: Obj, old: Obj | None, stored: list[Obj] | None) -> list[Ca
     return hierarchy
 
 
-def _changed_hierarchy(new: Obj, old: Obj | None, stored: list[Obj]) -> list[Cause]:
+def hierarchy_errors(new: Obj, old: Obj | None, stored: list[Obj]) -> list[Cause]:
     """Mistakes in the hierarchy annotations of Volcano's hdrf plugin, where they are new."""
     path, weights = (annotations_of(new).get(name, "") for name in HIERARCHY)
     if old is not None and all(annotations_of(old).get(name) == annotations_of(new).get(name) for name in HIERARCHY):
@@ -171,23 +169,17 @@ def _type_errors(kind: Kind, obj: Obj) -> list[Cause]:
     """Values of a type their place does not have: no rule applies to them, and the schema names only the type."""
     spec = schema_of(kind).fields["spec"]
     found = list(find_mismatches(spec, obj.get("spec"), ("spec",)))
-    if not found and kind == POD_GROUP:
-        found = list(_odd_subgroups(at_path(obj, "spec", "subGroupPolicy", default=[])))
-    return [misfit.cause() for misfit in found]
-
-
-def _odd_subgroups(policies: list[Obj | None]) -> Iterator[SchemaMismatch]:
-    """Selectors are only defined as objects; and null is neither a group nor a label."""
-    for place, policy in enumerate(policies):
-        at: Steps = ("spec", "subGroupPolicy", place)
+    policies = at_path(obj, "spec", "subGroupPolicy", default=[]) if not found and kind == POD_GROUP else []
+    for index, policy in enumerate(policies):
+        at: Steps = ("spec", "subGroupPolicy", index)
         if policy is None:
-            yield SchemaMismatch(at, None, "must be an object")
+            found.append(SchemaMismatch(at, None, "must be an object"))
             continue
-        chosen = policy.get("labelSelector")
-        odd = list(find_mismatches(named("LabelSelector"), chosen, (*at, "labelSelector")))
-        yield from odd
-        if not odd:
-            yield from _nulls(chosen, (*at, "labelSelector"))
+        # Selectors are only defined as objects; and null is neither a group nor a label.
+        selector = policy.get("labelSelector")
+        odd = list(find_mismatches(named("LabelSelector"), selector, (*at, "labelSelector")))
+        found += odd or _nulls(selector, (*at, "labelSelector"))
+    return [misfit.cause() for misfit in found]
 
 
 def _nulls(value: Any, at: Steps) -> Iterator[SchemaMismatch]:

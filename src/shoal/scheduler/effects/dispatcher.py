@@ -1,7 +1,8 @@
 """Limits concurrent requests, in the order of submission; low-priority requests wait until it is quiet.
 
 Binding a pod starts its work, an Event only reports it: a busy server should process the first. While pods are being
-bound one low-priority request is sent now and then, so that none waits for ever.
+bound one low-priority request is sent now and then, so that none waits for ever. `Timers` makes delayed calls, which
+end with their owner: no timer acts for a scheduler that has stopped.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ class Dispatcher:
         self._at_once = at_once
         self._clock = clock
         self._quiet_seconds = quiet_seconds
-        self._asked_at = clock.now()
+        self._last_submit = clock.now()
         self._urgent: deque[Request] = deque()
         self._low_priority: deque[Request] = deque(maxlen=MAX_LOW_PRIORITY)
         self._workers: set[asyncio.Task[None]] = set()
@@ -38,7 +39,7 @@ class Dispatcher:
     def submit(self, request: Request) -> None:
         if self._closed:
             return
-        self._asked_at = self._clock.now()
+        self._last_submit = self._clock.now()
         self._urgent.append(request)
         if len(self._workers) < self._at_once:
             self._start_worker(self._urgent, self._workers)
@@ -57,7 +58,7 @@ class Dispatcher:
         if not self._low_priority:
             return
         if len(self._low_priority_workers) < LOW_PRIORITY_WORKERS:
-            if (self._clock.now() - self._asked_at).total_seconds() >= self._quiet_seconds:
+            if (self._clock.now() - self._last_submit).total_seconds() >= self._quiet_seconds:
                 self._start_low_priority()
                 return
             self._start_worker(deque([self._low_priority.popleft()]), self._low_priority_workers)
@@ -67,23 +68,20 @@ class Dispatcher:
         if len(self._low_priority_workers) < LOW_PRIORITY_WORKERS:
             self._start_worker(self._low_priority, self._low_priority_workers)
 
-    def _start_worker(self, line: deque[Request], dispatcher: set[asyncio.Task[None]]) -> None:
-        dispatcher.add(asyncio.get_running_loop().create_task(self._work(line, dispatcher), name="scheduler request"))
+    def _start_worker(self, line: deque[Request], workers: set[asyncio.Task[None]]) -> None:
+        workers.add(asyncio.get_running_loop().create_task(self._work(line, workers), name="scheduler request"))
 
-    async def _work(self, line: deque[Request], dispatcher: set[asyncio.Task[None]]) -> None:
+    async def _work(self, line: deque[Request], workers: set[asyncio.Task[None]]) -> None:
         try:
             while line:
-                await self._send(line.popleft())
+                try:
+                    await line.popleft()()
+                except Exception:
+                    # One request of many: the others must go out all the same.
+                    log.exception("request broke")
         finally:
             # Here and not when the task has ended: a request in between would count on a worker that has stopped.
-            dispatcher.discard(cast("asyncio.Task[None]", asyncio.current_task()))
-
-    async def _send(self, request: Request) -> None:
-        try:
-            await request()
-        except Exception:
-            # One request of many: the others must go out all the same.
-            log.exception("request broke")
+            workers.discard(cast("asyncio.Task[None]", asyncio.current_task()))
 
     async def close(self) -> None:
         """Stop without finishing: requests not sent, or submitted from now on, are found again by the next process."""
@@ -96,3 +94,29 @@ class Dispatcher:
         for worker in workers:
             worker.cancel()
         await asyncio.gather(*workers, return_exceptions=True)
+
+
+class Timers:
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._waiting: dict[int, Timer] = {}
+        self._made = 0
+        self._closed = False
+
+    def call_later(self, seconds: float, call: Callable[[], None]) -> None:
+        if self._closed:
+            return
+        self._made += 1
+        number = self._made
+
+        def due() -> None:
+            del self._waiting[number]
+            call()
+
+        self._waiting[number] = self._clock.call_later(seconds, due)
+
+    def close(self) -> None:
+        self._closed = True
+        for timer in self._waiting.values():
+            timer.cancel()
+        self._waiting.clear()

@@ -10,7 +10,6 @@ annotation that an earlier process left behind is removed, because that process'
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from functools import partial
 from typing import NamedTuple
 
@@ -21,17 +20,16 @@ from shoal.cluster.informer import Change
 from shoal.controller_runtime.workqueue import WorkQueue
 from shoal.kube.errors import ApiError
 from shoal.kube.messages import Message
-from shoal.kube.objects import Key, Obj, annotations_of, is_terminating, uid_of
+from shoal.kube.objects import Key, annotations_of, is_terminating, uid_of
 from shoal.scheduler.api.pod_groups import RECLAIM, RECLAIM_REASON
-from shoal.scheduler.dispatcher import Dispatcher
-from shoal.scheduler.event_handlers import CacheUpdater
-from shoal.scheduler.events import record
+from shoal.scheduler.cache.scheduler_cache import SchedulerCache
+from shoal.scheduler.effects.dispatcher import Dispatcher, Timers
+from shoal.scheduler.effects.events import record
 from shoal.scheduler.messages import text
 from shoal.scheduler.planner.plan_types import Evict, ShrinkRequest
 from shoal.scheduler.scope import SchedulerScope
-from shoal.scheduler.timers import Timers
 
-COALESCE_SECONDS = 1.0  # how long a pod that is gone may stay on the note; it is named by uid, so it does no harm
+COALESCE_SECONDS = 1.0  # how long a pod that is gone may stay in the annotation; it is named by uid, so it does no harm
 
 
 class RequestedPod(NamedTuple):
@@ -45,31 +43,33 @@ class ShrinkRequester:
     def __init__(
         self,
         cluster: Cluster,
-        cache_updater: CacheUpdater,
+        cache: SchedulerCache,
         dispatcher: Dispatcher,
         timers: Timers,
         *,
         scope: SchedulerScope,
         recorder: EventRecorder,
         clock: Clock,
-        insist: Callable[[Evict], None],
+        evict: Callable[[Evict], None],
     ) -> None:
-        """`insist`: the job did not give the pod back."""
+        """`evict`: the job did not delete the pod in time."""
         self._cluster = cluster
-        self._feed = cache_updater
-        self._crew = dispatcher
+        self._cache = cache
+        self._dispatcher = dispatcher
         self._timers = timers
         self._scope = scope
         self._recorder = recorder
-        self._insist = insist
+        self._evict = evict
         self._requested: dict[Key, dict[Key, RequestedPod]] = {}  # by group: those of its pods that are wanted back
         self._groups: dict[Key, Key] = {}  # of those pods
-        self._noted: set[Key] = set()  # groups that may bear a note of ours
-        self._pending_messages: dict[Key, tuple[Message, ...]] = {}  # by group: what to report once the note is there
-        self._notes = WorkQueue("notes for elastic jobs", self._note, clock=clock, coalesce_seconds=COALESCE_SECONDS)
+        self._annotated: set[Key] = set()  # groups that may have an annotation of this process
+        self._pending_messages: dict[
+            Key, tuple[Message, ...]
+        ] = {}  # by group: what to report once the annotation is written
+        self._work = WorkQueue("shrink requests", self._write, clock=clock, coalesce_seconds=COALESCE_SECONDS)
 
     def submit(self, shrink: ShrinkRequest) -> None:
-        pods, group = self._feed.view.pods, shrink.group
+        pods, group = self._cache.view.pods, shrink.group
         for pod in shrink.pods:
             if pod not in pods:
                 continue
@@ -77,16 +77,16 @@ class ShrinkRequester:
             eviction = Evict(pod, pods[pod].uid, shrink.message)
             self._groups[pod] = group
             self._requested.setdefault(group, {})[pod] = RequestedPod(eviction, shrink.cause)
-            self._timers.call_later(self._feed.view.settings.hold_seconds, partial(self._finish, eviction))
+            self._timers.call_later(self._cache.view.settings.hold_seconds, partial(self._finish, eviction))
         if group in self._requested:
-            self._noted.add(group)
+            self._annotated.add(group)
             self._pending_messages[group] = (*self._pending_messages.get(group, ()), shrink.message)
-            self._notes.add(group)
+            self._work.add(group)
 
     def _finish(self, eviction: Evict) -> None:
         group = self._groups.get(eviction.pod)
         if group is not None and self._requested[group][eviction.pod].eviction.uid == eviction.uid:
-            self._insist(eviction)
+            self._evict(eviction)
             self.is_answered(eviction.pod)
 
     def pod_changed(self, change: Change) -> None:
@@ -106,49 +106,44 @@ class ShrinkRequester:
         del self._requested[group][pod]
         if not self._requested[group]:
             del self._requested[group]
-        self._notes.add_after_delay(group)
+        self._work.add_after_delay(group)
 
     def group_changed(self, change: Change) -> None:
-        """Queue a group with an unrecorded note."""
-        if change.new is not None and change.key not in self._noted and RECLAIM in annotations_of(change.new):
-            self._notes.add(change.key)
+        """Queue a group with an annotation of an earlier process."""
+        if change.new is not None and change.key not in self._annotated and RECLAIM in annotations_of(change.new):
+            self._work.add(change.key)
 
     async def close(self) -> None:
-        await self._notes.close()
+        await self._work.close()
 
-    async def _note(self, key: Key) -> None:
-        """What is wanted of the group now."""
-        gang = self._feed.view.groups.get(key)
+    async def _write(self, key: Key) -> None:
+        gang = self._cache.view.groups.get(key)
         if gang is None or not gang.known:
             self._group_missing(key)
             return
         requested = self._requested.get(key, {})
-        notes = {
+        annotations = {
             RECLAIM: ",".join(f"{pod.name}={each.eviction.uid}" for pod, each in requested.items()) or None,
             RECLAIM_REASON: "; ".join(dict.fromkeys(text(each.cause) for each in requested.values())) or None,
         }
-        patch = {"metadata": {"uid": gang.group.uid, "annotations": notes}}
-        said = self._pending_messages.pop(key, ())
+        patch = {"metadata": {"uid": gang.group.uid, "annotations": annotations}}
+        messages = self._pending_messages.pop(key, ())
         try:
-            noted = await self._cluster.patch(self._scope.group_kind, key.name, key.namespace, patch=patch)
+            written = await self._cluster.patch(self._scope.group_kind, key.name, key.namespace, patch=patch)
         except (ApiError, OutcomeUnknown, OSError) as failed:
             if isinstance(failed, ApiError) and failed.code == 404:
                 self._group_missing(key)
                 return
-            self._pending_messages[key] = said + self._pending_messages.get(key, ())
+            self._pending_messages[key] = messages + self._pending_messages.get(key, ())
             raise
         if not requested:
-            self._noted.discard(key)
-        for message in said:
-            self._crew.submit_low_priority(partial(self._emit, noted, message))
+            self._annotated.discard(key)
+        for message in messages:
+            self._dispatcher.submit_low_priority(partial(record, self._recorder, written, NORMAL, "Shrink", message))
 
     def _group_missing(self, key: Key) -> None:
         """There is no such group any more, and so nothing to wait for."""
         self._pending_messages.pop(key, None)
-        self._noted.discard(key)
+        self._annotated.discard(key)
         for requested in list(self._requested.get(key, {}).values()):
             self._finish(requested.eviction)
-
-    async def _emit(self, group: Obj, message: Message) -> None:
-        with suppress(ApiError, OutcomeUnknown, OSError):  # requested, even without Event
-            await record(self._recorder, group, NORMAL, "Shrink", message)

@@ -25,7 +25,7 @@ from shoal.scheduler.planner.volume_matching import (
     size_of,
 )
 
-TAKEN = ("Bound", "Released", "Failed")  # phases of volumes that are nobody's to choose
+TAKEN = ("Bound", "Released", "Failed")  # phases of volumes that cannot be chosen
 
 
 class Reachability(NamedTuple):
@@ -59,7 +59,7 @@ class ClassVolumes:
 class VolumeIndex:
     def __init__(self) -> None:
         self._volumes: dict[str, Obj] = {}
-        self._shelves: dict[str, ClassVolumes] = {}  # by class
+        self._classes: dict[str, ClassVolumes] = {}  # by class
         self._naming: dict[Key, set[str]] = {}  # volumes that name a claim
         self._chosen: dict[str, Key] = {}  # volumes that were chosen for a claim, and are not bound to it yet
         self._chosen_for: dict[Key, set[str]] = {}
@@ -71,38 +71,34 @@ class VolumeIndex:
         return self._volumes.get(name)
 
     def put(self, name: str, volume: Obj | None) -> Affected:
-        """It is so now; None: it is no more."""
+        """The volume as it is now; None: it was deleted."""
         touched = Affected(set(), set())
         if (before := self._volumes.pop(name, None)) is not None:
-            self._take_out(name, before, touched)
+            if (claim := _named(before)) is not None:
+                self._naming[claim].discard(name)
+                if not self._naming[claim]:
+                    del self._naming[claim]
+                touched.claims.add(claim)
+            elif _is_open(before):
+                del self._class_volumes(before).volumes[name]
+                self._count(name, before, touched)
         if volume is not None:
             self._volumes[name] = volume
-            self._take_in(name, volume, touched)
+            if (claim := _named(volume)) is not None:
+                self._naming.setdefault(claim, set()).add(name)
+                touched.claims.add(claim)
+            elif _is_open(volume):
+                self._class_volumes(volume).volumes[name] = volume
+                self._count(name, volume, touched)
         return touched
 
-    def _take_in(self, name: str, volume: Obj, touched: Affected) -> None:
-        if (claim := _named(volume)) is not None:
-            self._naming.setdefault(claim, set()).add(name)
-            touched.claims.add(claim)
-        elif _is_open(volume):
-            self._shelf(volume).volumes[name] = volume
-            self._count(name, volume, touched)
-
-    def _take_out(self, name: str, volume: Obj, touched: Affected) -> None:
-        if (claim := _named(volume)) is not None:
-            _drop(self._naming, claim, name)
-            touched.claims.add(claim)
-        elif _is_open(volume):
-            del self._shelf(volume).volumes[name]
-            self._count(name, volume, touched)
-
     def _count(self, name: str, volume: Obj, touched: Affected) -> None:
-        self._shelf(volume).changed()
+        self._class_volumes(volume).changed()
         if name not in self._chosen:  # what was chosen is nothing to others, whatever becomes of it
             touched.classes.add(class_of(volume))
 
-    def _shelf(self, obj: Obj) -> ClassVolumes:
-        return self._shelves.setdefault(class_of(obj), ClassVolumes())
+    def _class_volumes(self, obj: Obj) -> ClassVolumes:
+        return self._classes.setdefault(class_of(obj), ClassVolumes())
 
     # For a claim
 
@@ -114,16 +110,16 @@ class VolumeIndex:
 
     def open_to(self, claim: Obj) -> Iterator[Obj]:
         """Those that would do and that no claim has, the smallest first: the least is wasted so; names decide."""
-        shelf, asked = self._shelf(claim), _asked(claim)
-        if (found := shelf.serving.get(asked)) is None:
-            fitting = (volume for volume in shelf.volumes.values() if satisfies(volume, claim))
-            found = shelf.serving[asked] = sorted(fitting, key=lambda volume: (size_of(volume), name_of(volume)))
+        of_class, asked = self._class_volumes(claim), _asked(claim)
+        if (found := of_class.serving.get(asked)) is None:
+            fitting = (volume for volume in of_class.volumes.values() if satisfies(volume, claim))
+            found = of_class.serving[asked] = sorted(fitting, key=lambda volume: (size_of(volume), name_of(volume)))
         return (volume for volume in found if name_of(volume) not in self._chosen)
 
     def reach_for(self, key: Key, claim: Obj) -> Reachability:
         if kept := self.kept_for(key, claim):
             return _reach(kept)
-        known, asked = self._shelf(claim).reaching, _asked(claim)
+        known, asked = self._class_volumes(claim).reaching, _asked(claim)
         if (found := known.get(asked)) is None:
             found = known[asked] = _reach(self.open_to(claim))
         return found
@@ -131,7 +127,7 @@ class VolumeIndex:
     def choose(self, volume: Obj, key: Key) -> None:
         self._chosen[name_of(volume)] = key
         self._chosen_for.setdefault(key, set()).add(name_of(volume))
-        self._shelf(volume).reaching.clear()
+        self._class_volumes(volume).reaching.clear()
 
     def release(self, key: Key) -> set[str]:
         """What was chosen for the claim is bound, or free again: the classes in which claims may search again."""
@@ -139,8 +135,8 @@ class VolumeIndex:
         for name in self._chosen_for.pop(key, ()):
             if self._chosen.get(name) == key:
                 del self._chosen[name]
-            if (volume := self._volumes.get(name)) is not None and name in self._shelf(volume).volumes:
-                self._shelf(volume).reaching.clear()
+            if (volume := self._volumes.get(name)) is not None and name in self._class_volumes(volume).volumes:
+                self._class_volumes(volume).reaching.clear()
                 classes.add(class_of(volume))
         return classes
 
@@ -165,9 +161,3 @@ def _reach(volumes: Iterable[Obj]) -> Reachability:
     reaches = [reach_of(volume) for volume in volumes]
     terms = tuple(term for reach in reaches for term in merged(reach))
     return Reachability(bool(reaches), any(not reach for reach in reaches), terms)
-
-
-def _drop(table: dict[Key, set[str]], key: Key, name: str) -> None:
-    table[key].discard(name)
-    if not table[key]:
-        del table[key]

@@ -11,13 +11,14 @@ next plan.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any
 
 from shoal.cluster.informer import Change
 from shoal.kube.kinds import PERSISTENT_VOLUME, STORAGE_CLASS
 from shoal.kube.messages import Message
 from shoal.kube.objects import Key, Obj, annotations_of, at_path, is_terminating, key_of, name_of, uid_of
+from shoal.scheduler.cache.volume_index import VolumeIndex
+from shoal.scheduler.channels import VolumeChoice
 from shoal.scheduler.planner.snapshot_types import Node
 from shoal.scheduler.planner.volume_matching import (
     NO_PROVISIONER,
@@ -33,17 +34,6 @@ from shoal.scheduler.planner.volume_matching import (
     smallest,
     waits_for_first_consumer,
 )
-from shoal.scheduler.volume_index import VolumeIndex
-
-
-@dataclass(frozen=True, slots=True)
-class VolumeChoice:
-    """The volume that a claim is to get, or None: one is to be made for the node."""
-
-    claim: Key
-    uid: str
-    node: str
-    volume: Obj | None = None
 
 
 class VolumeClaims:
@@ -74,17 +64,15 @@ class VolumeClaims:
             for claim in touched.claims.union(self.bound_to(name)):
                 self._stale.update(self._pods.get(claim, ()))
         else:
-            self._claim_changed(change.key, change.new)
-
-    def _claim_changed(self, key: Key, claim: Obj | None) -> None:
-        if before := self._volume_of(key):
-            self._bound_to[before].discard(key)
-            if not self._bound_to[before]:
-                del self._bound_to[before]
-        _put(self._claims, key, claim)
-        if volume := self._volume_of(key):
-            self._bound_to.setdefault(volume, set()).add(key)
-        self._stale.update(self._pods.get(key, ()))
+            key = change.key
+            if before := self._volume_of(key):
+                self._bound_to[before].discard(key)
+                if not self._bound_to[before]:
+                    del self._bound_to[before]
+            _put(self._claims, key, change.new)
+            if volume := self._volume_of(key):
+                self._bound_to.setdefault(volume, set()).add(key)
+            self._stale.update(self._pods.get(key, ()))
 
     @property
     def is_stale(self) -> bool:
@@ -115,11 +103,14 @@ class VolumeClaims:
 
     def of(self, pod: Obj) -> tuple[Message | None, tuple[Terms, ...]]:
         """Of a pod without a node: what keeps it waiting, and for each volume where it can be reached."""
-        named = tuple(dict.fromkeys(_named(pod)))
+        named = tuple(dict.fromkeys(claims_of(pod)))
         if not named:
             return None, ()
         if self._waiting.get(key_of(pod)) != named:
-            self._wait(key_of(pod), named)
+            self.remove_pod(key_of(pod))
+            self._waiting[key_of(pod)] = named
+            for key in named:
+                self._pods.setdefault(key, {})[key_of(pod)] = None
         self.late.discard(key_of(pod))
         terms: list[Terms] = []
         for key in named:
@@ -128,25 +119,17 @@ class VolumeClaims:
                 return Message("Claim.Missing", {"claim": key.name}), ()
             if is_terminating(claim):
                 return Message("Claim.Deleted", {"claim": key.name}), ()
-            why, reach = self._of_bound(key) if self._volume_of(key) else self._of_unbound(key, claim)
+            if name := self._volume_of(key):
+                if (volume := self._volumes.get(name)) is None:
+                    return Message("Claim.VolumeMissing", {"volume": name, "claim": key.name}), ()
+                terms += reach_of(volume)
+                continue
+            why, reach = self._of_unbound(key, claim)
             if why is not None:
                 return why, ()
-            if not self._volume_of(key):
-                self.late.add(key_of(pod))
+            self.late.add(key_of(pod))
             terms += reach
         return None, tuple(terms)
-
-    def _wait(self, pod: Key, claims: tuple[Key, ...]) -> None:
-        self.remove_pod(pod)
-        self._waiting[pod] = claims
-        for claim in claims:
-            self._pods.setdefault(claim, {})[pod] = None
-
-    def _of_bound(self, key: Key) -> tuple[Message | None, tuple[Terms, ...]]:
-        name = self._volume_of(key)
-        if (volume := self._volumes.get(name)) is None:
-            return Message("Claim.VolumeMissing", {"volume": name, "claim": key.name}), ()
-        return None, reach_of(volume)
 
     # Claims that wait for their first pod
 
@@ -159,10 +142,7 @@ class VolumeClaims:
         node = self._making.get(key) or _selected(claim)
         if node and self._has_node(node):
             return None, ((on_node(node),),)
-        return self._anywhere(key, claim, storage)
-
-    def _anywhere(self, key: Key, claim: Obj, storage: Obj) -> tuple[Message | None, tuple[Terms, ...]]:
-        """Wherever one of the volumes that would do can be reached, or one can be made."""
+        # Wherever one of the volumes that would do can be reached, or one can be made.
         reach = self._volumes.reach_for(key, claim)
         is_made = self._is_provisionable(key, claim, storage)
         places = made_at(storage)
@@ -185,31 +165,24 @@ class VolumeClaims:
         for key in self._waiting.get(pod, ()):
             if self._volume_of(key):
                 continue
-            choice = self._choice(key, node)
-            if choice is None:
+            claim = self._claims.get(key)
+            storage = self._classes.get(class_of(claim)) if claim is not None else None
+            if claim is None or storage is None:
                 return None
-            found.append(choice)
+            if kept := self._volumes.kept_for(key, claim):
+                volume = smallest(each for each in kept if is_within(node, reach_of(each)))
+            else:
+                free = self._volumes.open_to(claim)
+                volume = next((each for each in free if is_within(node, reach_of(each))), None)
+            if volume is not None:
+                self._volumes.choose(volume, key)
+                self._stale_classes.add(class_of(volume))  # for the others it is one less
+            else:
+                places = made_at(storage)
+                if not self._is_provisionable(key, claim, storage) or (places and not is_within(node, (places,))):
+                    return None
+            found.append(VolumeChoice(key, uid_of(claim), node.name, volume))
         return found
-
-    def _choice(self, key: Key, node: Node) -> VolumeChoice | None:
-        claim = self._claims.get(key)
-        storage = self._classes.get(class_of(claim)) if claim is not None else None
-        if claim is None or storage is None:
-            return None
-        volume = self._volume_for(key, claim, node)
-        if volume is not None:
-            self._volumes.choose(volume, key)
-            self._stale_classes.add(class_of(volume))  # for the others it is one less
-            return VolumeChoice(key, uid_of(claim), node.name, volume)
-        places = made_at(storage)
-        if not self._is_provisionable(key, claim, storage) or (places and not is_within(node, (places,))):
-            return None
-        return VolumeChoice(key, uid_of(claim), node.name)
-
-    def _volume_for(self, key: Key, claim: Obj, node: Node) -> Obj | None:
-        if kept := self._volumes.kept_for(key, claim):
-            return smallest(each for each in kept if is_within(node, reach_of(each)))
-        return next((each for each in self._volumes.open_to(claim) if is_within(node, reach_of(each))), None)
 
     def begin(self, choices: Iterable[VolumeChoice]) -> None:
         """They are being executed: another pod with the same claims follows them."""
@@ -225,9 +198,9 @@ class VolumeClaims:
         """None could be made: its pods wait for a while."""
         self._resting[claim] = why
 
-    def is_left_behind(self, claim: Key) -> bool:
-        """Whether it still names a node, although none could be made there and no retry is under way."""
-        return claim in self._resting and not self._volume_of(claim) and bool(_selected(self._claims.get(claim, {})))
+    def is_tied(self, claim: Key) -> bool:
+        """Whether it names the node of the volume that it is to get, and has none yet."""
+        return not self._volume_of(claim) and bool(_selected(self._claims.get(claim, {})))
 
     def selected_on(self, node: str) -> list[Key]:
         """The pods with a claim that is to get its volume there."""
@@ -260,7 +233,8 @@ class VolumeClaims:
         self.late.discard(pod)
 
 
-def _named(pod: Obj) -> Iterable[Key]:
+def claims_of(pod: Obj) -> Iterable[Key]:
+    """The claims that its volumes name or, where they are ephemeral, will have."""
     namespace, name = key_of(pod)
     for volume in pod["spec"].get("volumes") or ():
         if claim := at_path(volume, "persistentVolumeClaim", "claimName"):

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Awaitable
-from contextlib import suppress
 
-from shoal.cluster.client import Cluster, DeleteOptions, OutcomeUnknown, Preconditions
+from shoal.cluster.client import Cluster, DeleteOptions, Preconditions
 from shoal.cluster.clock import Clock
 from shoal.cluster.event_recorder import WARNING, EventRecorder
 from shoal.cluster.informer import Change, Informer
@@ -22,8 +21,9 @@ from shoal.kube.kinds import Kind
 from shoal.kube.messages import Message
 from shoal.kube.objects import Key, Obj, annotations_of, at_path, name_of, namespace_of, uid_of
 from shoal.scheduler.api.pod_groups import COMMAND, QUEUE
-from shoal.scheduler.event_handlers import CacheUpdater
-from shoal.scheduler.events import record
+from shoal.scheduler.cache.scheduler_cache import SchedulerCache
+from shoal.scheduler.channels import Channel, Event, QueueUpdated
+from shoal.scheduler.effects.events import record
 from shoal.scheduler.planner.from_objects import CLOSED_BY_PARENT
 from shoal.scheduler.planner.gang_types import INQUEUE, UNKNOWN, PodGroupPhase, Queue
 from shoal.scheduler.planner.queue_state import DEFAULT, ROOT, QueueInvalid, close, reopen, state
@@ -56,30 +56,31 @@ class QueueController:
         queues: Informer,
         commands: Informer,
         *,
-        cache_updater: CacheUpdater,
+        cache: SchedulerCache,
+        events: Channel[Event],
         scope: SchedulerScope,
         recorder: EventRecorder,
         clock: Clock,
     ) -> None:
         self._cluster = cluster
         self._queues = queues
-        self._orders = commands
-        self._feed = cache_updater
+        self._commands = commands
+        self._cache = cache
+        self._events = events
         self._scope = scope
         self._recorder = recorder
         self._work = WorkQueue("queues", self._sync, clock=clock, coalesce_seconds=COALESCE_SECONDS)
-        self._obeying = WorkQueue("orders to queues", self._execute_command, clock=clock)
+        self._command_work = WorkQueue("commands to queues", self._execute_command, clock=clock)
 
     def begin(self) -> None:
-        if not self._scope.all_groups:
-            return
-        for name in (ROOT, DEFAULT):
-            self._work.add(Key("", name))
+        if self._scope.gangs and self._scope.all_groups:
+            for name in (ROOT, DEFAULT):
+                self._work.add(Key("", name))
 
     def command_changed(self, change: Change) -> None:
         is_for_queue = change.new is not None and (change.new.get("target") or {}).get("kind") == QUEUE.kind
         if is_for_queue and self._scope.manages_queues:
-            self._obeying.add(change.key)
+            self._command_work.add(change.key)
 
     def queue_changed(self, change: Change) -> None:
         if not self._scope.all_groups:
@@ -102,7 +103,7 @@ class QueueController:
 
     async def close(self) -> None:
         await self._work.close()
-        await self._obeying.close()
+        await self._command_work.close()
 
     # Status
 
@@ -112,10 +113,21 @@ class QueueController:
             if key.name in (ROOT, DEFAULT):
                 await ensure_queue(self._cluster, key.name, self._scope.queue_kind)
             return
-        queue = self._feed.view.queues.get(key.name)
+        queue = self._cache.view.queues.get(key.name)
         if queue is None or not self._scope.manages_queues:
             return
-        wanted = self._status(queue)
+        account = self._cache.view.accounts.get(queue.name)
+        groups = [gang for gang in account.groups.values() if not gang.lone] if account else []
+        counts = Counter(gang.group.phase.lower() for gang in groups if gang.known)
+        allocated = {name: amount for name, amount in (account.allocated if account else {}).items() if amount}
+        wanted: Obj = {
+            "state": state(queue, len(groups)),
+            **{phase: counts[phase] for phase in ("pending", "inqueue", "running", "unknown", "completed")},
+            "allocated": {
+                name: f"{milli // 1000}" if milli % 1000 == 0 else f"{milli}m"
+                for name, milli in sorted(allocated.items())
+            },
+        }
         before = stored.get("status") or {}
         changes = {name: value for name, value in wanted.items() if (before.get(name) or None) != (value or None)}
         if not changes:
@@ -125,27 +137,15 @@ class QueueController:
             changes["allocated"] = {**gone, **wanted["allocated"]}
         await self._patch_status(key.name, changes)
 
-    def _status(self, queue: Queue) -> Obj:
-        account = self._feed.view.accounts.get(queue.name)
-        groups = [gang for gang in account.groups.values() if not gang.lone] if account else []
-        counts = Counter(gang.group.phase.lower() for gang in groups if gang.known)
-        allocated = {name: amount for name, amount in (account.allocated if account else {}).items() if amount}
-        words = ("pending", "inqueue", "running", "unknown", "completed")
-        return {
-            "state": state(queue, len(groups)),
-            **{word: counts[word] for word in words},
-            "allocated": {name: _quantity(amount) for name, amount in sorted(allocated.items())},
-        }
-
     async def _patch_status(self, name: str, status: Obj) -> None:
         await self._unless_gone(
             self._cluster.patch(self._scope.queue_kind, name, patch={"status": status}, subresource="status")
         )
 
-    # Orders
+    # Commands
 
     async def _execute_command(self, key: Key) -> None:
-        command = self._orders.objects.get(key)
+        command = self._commands.objects.get(key)
         if command is None:
             return
         action, name = str(command.get("action")), str((command.get("target") or {}).get("name"))
@@ -153,30 +153,26 @@ class QueueController:
             if action not in _COMMANDS:
                 parameters = {"queue": name, "command": action, "known": list(_COMMANDS)}
                 raise QueueInvalid(Message("Queue.UnknownCommand", parameters))
-            for queue in _COMMANDS[action](self._feed.view.queues, name):
+            for queue in _COMMANDS[action](self._cache.view.queues, name):
                 await self._set(queue)
         except QueueInvalid as refused:
-            await self._refuse(command, name, refused.message)
+            # About the queue; where there is none of that name, about the Command, though it is deleted next.
+            regarding = self._queues.objects.get(Key("", name), command)
+            await record(self._recorder, regarding, WARNING, "OrderRefused", refused.message)
         exactly = DeleteOptions(preconditions=Preconditions(uid=uid_of(command)))
         await self._unless_gone(self._cluster.delete(COMMAND, name_of(command), namespace_of(command), exactly))
 
     async def _set(self, queue: Queue) -> None:
         stored = self._queues.objects.get(Key("", queue.name), {})
-        marked = annotations_of(stored).get(CLOSED_BY_PARENT) == "true"
-        if marked != queue.closed_by_parent:
-            note = {CLOSED_BY_PARENT: "true" if queue.closed_by_parent else None}
-            patch = {"metadata": {"annotations": note}}
+        is_marked = annotations_of(stored).get(CLOSED_BY_PARENT) == "true"
+        if is_marked != queue.closed_by_parent:
+            annotations = {CLOSED_BY_PARENT: "true" if queue.closed_by_parent else None}
+            patch = {"metadata": {"annotations": annotations}}
             await self._unless_gone(self._cluster.patch(self._scope.queue_kind, queue.name, patch=patch))
-        account = self._feed.view.accounts.get(queue.name)
+        account = self._cache.view.accounts.get(queue.name)
         groups = sum(not gang.lone for gang in account.groups.values()) if account else 0
         await self._patch_status(queue.name, {"state": state(queue, groups)})
-        self._feed.queue_updated(queue)
-
-    async def _refuse(self, command: Obj, name: str, why: Message) -> None:
-        """About the queue; where there is none of that name, about the order, though it will be gone."""
-        regarding = self._queues.objects.get(Key("", name), command)
-        with suppress(ApiError, OutcomeUnknown):
-            await record(self._recorder, regarding, WARNING, "OrderRefused", why)
+        self._events.put(QueueUpdated(queue))
 
     async def _unless_gone(self, request: Awaitable[Obj]) -> None:
         try:
@@ -184,7 +180,3 @@ class QueueController:
         except ApiError as refused:
             if refused.code not in (404, 409):
                 raise
-
-
-def _quantity(milli: int) -> str:
-    return f"{milli // 1000}" if milli % 1000 == 0 else f"{milli}m"

@@ -1,13 +1,12 @@
 """Tracks which gangs have run, and which are just being started.
 
 A gang has run once it was whole and none of its binds was pending any more, not when that was decided: binds are single
-requests, and a gang of which some failed is completed or undone. What another scheduler places is not ours to undo, so
+requests, and a gang of which some failed is completed or undone. What another scheduler places is not undone here, so
 its gang counts as having run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -19,9 +18,9 @@ if TYPE_CHECKING:
 
 
 class GangTracker:
-    def __init__(self, view: ClusterView, on_started: Callable[[Key], None]) -> None:
+    def __init__(self, view: ClusterView) -> None:
+        self.started: list[Key] = []  # gangs that have started and are not taken from here yet
         self._view = view
-        self._on_started = on_started
         self._awaited: dict[Key, set[Key]] = {}  # groups that have not run yet, and their pods that are being bound
         self._foreign: set[Key] = set()  # groups with pods that another scheduler places
 
@@ -74,7 +73,7 @@ class GangTracker:
         gang = self._view.groups.get(group)
         if gang is not None and gang.known and not gang.group.ran:
             self._view.set_group(replace(gang.group, ran=True))
-            self._on_started(group)
+            self.started.append(group)
 
     def group_gone(self, group: Key) -> None:
         """A later group of that name starts from scratch, unless pods of the old one are still there to join it."""

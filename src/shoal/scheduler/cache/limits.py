@@ -1,12 +1,11 @@
-"""Handlers that write watched ResourceQuotas and PodDisruptionBudgets into the planner's view.
+"""ResourceQuotas and PodDisruptionBudgets in the planner's view.
 
-Their figures change with every pod that is created or deleted, in step with events of the pods themselves. Another plan
-is worth making only where they leave more than before.
+Their amounts change with every pod that is created or deleted, in step with events of the pods themselves. Another plan
+is worth making only where they leave more than before: the return value of both handlers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from shoal.cluster.informer import Change
@@ -27,46 +26,45 @@ UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, ApiError)
 
 
 class LimitsUpdater:
-    def __init__(
-        self, view: ClusterView, *, on_news: Callable[[], None], on_freed: Callable[[str], None] = lambda _: None
-    ) -> None:
-        """`on_freed`: a budget of the namespace allows more than before."""
+    def __init__(self, view: ClusterView) -> None:
         self._view = view
-        self._on_news = on_news
-        self._on_freed = on_freed
         self._quotas: dict[Key, NamespaceQuota] = {}
 
-    def quota_changed(self, change: Change) -> None:
+    def quota_changed(self, change: Change) -> bool:
         key, known = change.key, self._quotas.get(change.key)
         try:
             quota = namespace_quota(change.new) if change.new is not None else None
         except UNREADABLE as wrong:
             log.warning("quota cannot be read and stays as it was", quota=str(key), error=str(wrong))
-            return
+            return False
         if quota is not None:
             self._quotas[key] = quota
             self._view.set_quota(key, quota)
         elif known is not None:
             del self._quotas[key]
             self._view.remove_quota(key)
-        if known is not None and (quota is None or _leaves_more(quota, known)):
-            self._on_news()
+        if known is None:
+            return False
+        if quota is None or known.hard.keys() - quota.hard.keys():
+            return True
+        is_raised = any(amount > known.hard.get(name, amount) for name, amount in quota.hard.items())
+        return is_raised or any(quota.used.get(name, 0) < amount for name, amount in known.used.items())
 
-    def budget_changed(self, change: Change) -> None:
+    def budget_changed(self, change: Change) -> bool:
         key, budgets = change.key, self._view.budgets
         known = budgets.get(key)
         try:
             budget = budget_from(change.new) if change.new is not None else None
         except UNREADABLE as wrong:
             log.warning("disruption budget cannot be read and stays as it was", budget=str(key), error=str(wrong))
-            return
+            return False
         if budget is not None:
             budgets.set(key, budget)
         else:
             budgets.remove(key)
-        if known is not None and _allows_more(budget, known):
-            self._on_freed(key.namespace)
-            self._on_news()
+        if known is None:
+            return False
+        return budget is None or budget.allowed > known.allowed or budget.selector != known.selector
 
 
 def budget_from(obj: Obj) -> DisruptionBudget | None:
@@ -77,14 +75,3 @@ def budget_from(obj: Obj) -> DisruptionBudget | None:
     is_counted = (status.get("observedGeneration") or 0) >= (obj["metadata"].get("generation") or 0)
     allowed = int(status.get("disruptionsAllowed") or 0) if is_counted else 0
     return DisruptionBudget(from_label_selector(spec["selector"]), max(allowed, 0))
-
-
-def _leaves_more(quota: NamespaceQuota, before: NamespaceQuota) -> bool:
-    if before.hard.keys() - quota.hard.keys():
-        return True
-    is_raised = any(amount > before.hard.get(name, amount) for name, amount in quota.hard.items())
-    return is_raised or any(quota.used.get(name, 0) < amount for name, amount in before.used.items())
-
-
-def _allows_more(budget: DisruptionBudget | None, before: DisruptionBudget) -> bool:
-    return budget is None or budget.allowed > before.allowed or budget.selector != before.selector
