@@ -122,6 +122,7 @@ def test_paths_of_a_kind() -> None:
         f"{base}/{{name}}/binding": ["post"],
         f"{base}/{{name}}/eviction": ["post"],
         f"{base}/{{name}}/exec": ["get", "post"],
+        f"{base}/{{name}}/portforward": ["get", "post"],
         f"{base}/{{name}}/log": ["get"],
         f"{base}/{{name}}/status": ["get", "patch", "put"],
     }

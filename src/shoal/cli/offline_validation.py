@@ -68,7 +68,7 @@ def make_machinery() -> Machinery:
     machinery = Machinery.open(MEMORY)
     admit(machinery, dialects())
     admit_queues_and_groups(machinery, sees_queues=False)
-    definitions = [each for dialect in dialects() for each in definitions_of(dialect)]
+    definitions = definitions_of(*dialects())
     for definition in (*definitions, hypernode_definition()):
         machinery.create(CUSTOM_RESOURCE_DEFINITION, "", definition)
     return machinery

@@ -218,13 +218,16 @@ class DialectWrapper(Dialect):
         return self._inner.status(job, state, observed, manifest, now)
 
 
-def definitions_of(dialect: Dialect) -> tuple[Obj, ...]:
-    """The CRDs of the job kind and of every kind that belongs to its dialect."""
-    definition, owned = dialect.crd(), dialect.capability(OwnedObjects)
-    return (
-        *((definition,) if definition is not None else ()),
-        *(owned.definitions() if owned is not None else ()),
-    )
+def definitions_of(*dialects: Dialect) -> tuple[Obj, ...]:
+    """The CRDs of the job kinds and of every kind that belongs to their dialects, each once: of a dialect its own kind
+    first."""
+    found: dict[str, Obj] = {}
+    for dialect in dialects:
+        definition, owned = dialect.crd(), dialect.capability(OwnedObjects)
+        of_others = owned.definitions() if owned is not None else ()
+        for each in (*((definition,) if definition is not None else ()), *of_others):
+            found.setdefault(each["metadata"]["name"], each)
+    return tuple(found.values())
 
 
 def write_errors(dialect: Dialect, new: Obj, old: Obj | None, lookup: Lookup) -> list[Cause]:

@@ -20,7 +20,7 @@ from shoal.scheduler.api.hypernodes import hypernode_definition
 
 def definitions(dialects: tuple[str, ...]) -> list[Obj]:
     """The kinds of the dialects and those that belong to them, marked as ours."""
-    return [with_install_labels(each) for name in dialects for each in definitions_of(load(name))]
+    return [with_install_labels(each) for each in definitions_of(*(load(name) for name in dialects))]
 
 
 def scheduler_definitions() -> list[Obj]:

@@ -42,7 +42,7 @@ async def prepare(cluster: EmbeddedCluster) -> None:
     """Define the kinds of every job language, and HyperNodes for the scheduler, with their admission."""
     dialects = [load(name) for name in NAMES]
     admit(cluster.machinery, dialects)
-    definitions = [each for dialect in dialects for each in definitions_of(dialect)]
+    definitions = definitions_of(*dialects)
     await install(cluster, [*definitions, hypernode_definition()])
 
 

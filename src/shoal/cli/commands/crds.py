@@ -21,7 +21,7 @@ def command(names: tuple[str, ...], output: str) -> None:
     unknown = sorted(set(names) - set(NAMES))
     if unknown:
         raise click.UsageError(f"there is no job language {unknown[0]!r}; there are: {', '.join(NAMES)}.")
-    definitions = [each for name in names or NAMES for each in definitions_of(load(name))]
+    definitions = list(definitions_of(*(load(name) for name in names or NAMES)))
     if output == "name":
         for definition in definitions:
             click.echo(definition["metadata"]["name"])
