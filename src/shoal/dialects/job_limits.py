@@ -6,6 +6,8 @@ been written by a user of the job, so that what it unfolds to is bounded too, be
 
 from __future__ import annotations
 
+from shoal.kube.objects import Obj
+
 LARGEST_JOB = 10_000  # tasks, over all roles
 LARGEST_INDEXED = 100_000  # completions of a batch Job by index, each of which is remembered
 MOST_INDEXES = 10 * LARGEST_JOB  # that the ranges of one stored state expand to: a task is in several of them
@@ -21,13 +23,16 @@ def stored_seconds(value: int | None) -> int | None:
     return value
 
 
-def within_limit(size: str) -> str:
-    """The rule in CEL for a list of roles `r`. A role that is too large alone is its own schema's business."""
+def within_limit(size: str) -> Obj:
+    """The rule of a list of roles `r`, for a definition. A role that is too large alone is what its schema refuses."""
     sizes = f"self.map(r, {size})"
-    return f"self.exists(r, {size} > {LARGEST_JOB}) || {sizes}.sum() <= {LARGEST_JOB}"
-
-
-WITHIN_LIMIT = f"a job has at most {LARGEST_JOB} tasks in all: split it into several jobs"
+    return {
+        "rule": f"self.exists(r, {size} > {LARGEST_JOB}) || {sizes}.sum() <= {LARGEST_JOB}",
+        "message": f"a job has at most {LARGEST_JOB} tasks in all: split it into several jobs",
+        "messageExpression": f"string({sizes}.sum()) + ' tasks in all, and a job has at most {LARGEST_JOB}: "
+        "split it into several jobs'",
+        "reason": "FieldValueInvalid",
+    }
 
 
 def size_error(count: int) -> str:

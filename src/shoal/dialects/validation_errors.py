@@ -59,17 +59,14 @@ def _cause(error: ErrorDetails, prefix: str, right: Mapping[str, str]) -> Cause:
     if kind == "extra_forbidden":
         return forbidden(path, "there is no such key")
     if kind == "literal_error":
-        return not_supported(path, value, [choice.strip("' ") for choice in _choices(context["expected"])])
+        choices = (choice.strip("' ") for choice in context["expected"].replace(" or ", ", ").split(", "))
+        return not_supported(path, value, [choice for choice in choices if choice])
     if kind in _TYPES:
         words = _joined(f"must be {_TYPES[kind]}", meaning)
         return Cause("FieldValueTypeInvalid", invalid(path, value, words).message, path)
     if kind == "value_error":
         return _own_rule(error, path, error["input"])
     return invalid(path, value, _joined(_LIMITS.get(kind, _verbatim)(context, error["msg"]), meaning))
-
-
-def _choices(expected: str) -> list[str]:
-    return expected.replace(" or ", ", ").split(", ")
 
 
 def _own_rule(error: ErrorDetails, path: str, value: Any) -> Cause:

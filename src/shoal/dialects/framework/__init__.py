@@ -1,8 +1,8 @@
 """The dialect of FrameworkController: `frameworkcontroller.microsoft.com/v1`, kind Framework.
 
 * `dialect`: the language as the operator sees it, put together from the other modules;
-* `spec`, `template_fields`, `update_rules`, `crd`: the manifest, its defaults and mistakes, its permitted changes, and
-  its CRD;
+* `spec`, `template_fields`, `crd`: the manifest, its defaults and mistakes, its permitted changes, and its
+  CRD;
 * `settings`, `pod_failure_spec`, `completion_codes`: the configuration, what a failed pod means, and the codes of all
   other outcomes;
 * `pod_preview`: which errors an API server will return for the pods, before they are created;

@@ -27,7 +27,6 @@ from shoal.dialects.framework import (
     pod_preview,
     spec,
     status,
-    update_rules,
 )
 from shoal.dialects.framework.settings import FrameworkSettings, idle_settings, workers
 from shoal.dialects.framework.settings import settings as read_settings
@@ -116,8 +115,7 @@ class FrameworkDialect(Dialect):
         return spec.default(manifest)
 
     def validate(self, new: Obj, old: Obj | None = None) -> list[Cause]:
-        changes = update_rules.transition_errors(new, old) if old is not None else []
-        return [*spec.admit(new), *changes]
+        return spec.admit(new, old)
 
     def to_job(self, manifest: Obj, settings: FrameworkSettings) -> Job:
         return job_spec.read(manifest, settings)

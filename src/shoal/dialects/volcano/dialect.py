@@ -62,8 +62,7 @@ class VolcanoDialect(Dialect):
         return spec.default(manifest)
 
     def validate(self, new: Obj, old: Obj | None = None) -> list[Cause]:
-        changes = validation.admit_change(new, old) if old is not None else []
-        return [*validation.admit(new), *changes]
+        return validation.admit(new, old)
 
     def to_job(self, manifest: Obj, settings: VolcanoSettings) -> Job:
         return job_spec.read(manifest, settings)
