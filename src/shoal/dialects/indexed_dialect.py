@@ -20,7 +20,7 @@ from pydantic import ValidationError, WithJsonSchema
 
 from shoal.dialects import state_annotation
 from shoal.dialects.base_settings import BaseSettings
-from shoal.dialects.capabilities import Progress
+from shoal.dialects.capabilities import StatusProgress
 from shoal.dialects.dialect import Dialect, ManifestInvalid, Owner, StatePatch, StatusReport
 from shoal.dialects.displayed_state import complete_state
 from shoal.dialects.job_limits import size_error
@@ -265,7 +265,7 @@ def _phase(state: JobState) -> str:
     return "Running" if state.run.ran is not None and state.run.is_open else "Pending"
 
 
-class _CountedTasks(Progress):
+class _CountedTasks(StatusProgress):
     """Of equal pods, the first ones are shown as running."""
 
     def __init__(self, dialect: IndexedDialect[Any]) -> None:

@@ -13,7 +13,7 @@ from typing import Protocol
 from shoal.cluster.client import Cluster, OutcomeUnknown, PatchType
 from shoal.cluster.clock import Clock
 from shoal.cluster.informer import Change, Informer
-from shoal.dialects.capabilities import Commands, Gangs, OwnedObjects, RequiredObject
+from shoal.dialects.capabilities import Gangs, JobCommands, OwnedObjects, RequiredObject
 from shoal.dialects.children import observe_children, open_gates
 from shoal.dialects.dialect import Dialect
 from shoal.engine import (
@@ -69,7 +69,7 @@ class OwnedInformers:
     ) -> None:
         self._owned = dialect.capability(OwnedObjects)
         self._gangs = dialect.capability(Gangs)
-        self._commands = dialect.capability(Commands)
+        self._commands = dialect.capability(JobCommands)
         self._wake = wake
         self._hoped: dict[ObjectRef, set[Key]] = {}  # objects that jobs wait for
         self._hopes: dict[Key, frozenset[ObjectRef]] = {}  # the same by job
@@ -210,7 +210,7 @@ class OwnedWriter:
             raise NameConflict(
                 f"there is a {kind.kind} {name} of another owner; delete or rename it, or rename the job"
             )
-        patch = owned.build_object(manifest, apply, False)
+        patch = owned.build_object(manifest, apply, is_new=False)
         if shows(found, patch):
             return
         patch["metadata"] = {**patch["metadata"], "uid": uid_of(found)}
@@ -224,7 +224,7 @@ class OwnedWriter:
     async def _create(self, manifest: Obj, apply: Apply, kind: Kind, where: Key) -> Obj | None:
         """None where it was created; else the object that exists already, which our informers do not show yet."""
         assert self._owned is not None
-        made = self._owned.build_object(manifest, apply, True)
+        made = self._owned.build_object(manifest, apply, is_new=True)
         if isinstance(apply.target, GroupRef) and self._gangs is not None:
             await self._complete(self._gangs, made, self._copies.of_kind(kind, key_of(manifest)))
         try:

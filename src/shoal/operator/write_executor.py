@@ -29,10 +29,10 @@ from shoal.cluster.client import (
 )
 from shoal.controller_runtime.metrics import Metrics
 from shoal.dialects.capabilities import (
-    Commands,
     DeletionMark,
     DisplayNames,
     Gangs,
+    JobCommands,
     OwnedObjects,
     PodFinalizer,
     RunOwner,
@@ -127,7 +127,7 @@ class WriteExecutor:
         self._run_owner = dialect.capability(RunOwner)
         self._owned_objects = dialect.capability(OwnedObjects)
         self._gangs = dialect.capability(Gangs)
-        self._commands = dialect.capability(Commands)
+        self._commands = dialect.capability(JobCommands)
         self._display_names = dialect.capability(DisplayNames)
         self._pods = pods
         self._owned = owned

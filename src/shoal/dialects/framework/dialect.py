@@ -8,6 +8,7 @@ from typing import Any
 
 from shoal.dialects.capabilities import (
     HistorySnapshots,
+    ManifestWarnings,
     OperatorSettings,
     PodPreview,
     RunOwner,
@@ -15,7 +16,6 @@ from shoal.dialects.capabilities import (
     Snapshot,
     StatusSchema,
     Suspension,
-    Warnings,
 )
 from shoal.dialects.dialect import Dialect, Owner, StatePatch, StatusReport
 from shoal.dialects.framework import (
@@ -59,7 +59,7 @@ class _ExecutionType(Suspension):
         return actions.start_patch(manifest)
 
 
-class _FrameworkWarnings(Warnings):
+class _FrameworkWarnings(ManifestWarnings):
     def warn(self, new: Obj, old: Obj | None) -> list[str]:
         return actions.warn(new, old)
 

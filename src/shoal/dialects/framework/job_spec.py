@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from shoal.dialects.dialect import ManifestInvalid
-from shoal.dialects.framework import completion_codes
+from shoal.dialects.framework import controller_outcomes
 from shoal.dialects.framework.settings import FrameworkSettings
 from shoal.dialects.framework.spec import FrameworkSpec, RetryPolicy, TaskRole, spec_errors, spec_of
 from shoal.dialects.memo import memoize
@@ -62,36 +62,36 @@ _POD_POLICY = PodPolicy(
     names=PodNames.INDEX,
     memory=Memory.RECORD,
     run_owner=RunOwnerPolicy(
-        leaving=completion_codes.CONFIGMAP_LEAVING,
-        gone=completion_codes.CONFIGMAP_GONE,
-        unseen=completion_codes.CONFIGMAP_UNSEEN,
+        leaving=controller_outcomes.CONFIGMAP_LEAVING,
+        gone=controller_outcomes.CONFIGMAP_GONE,
+        unseen=controller_outcomes.CONFIGMAP_UNSEEN,
     ),
 )
 _POD_END = PodEndPolicy(
     decisive_container=DecisiveContainer.LAST_FAILED,
     external_deletion=ExternalDeletion.LOST,
     at_termination=True,
-    leaving=completion_codes.POD_LEAVING,
-    gone=completion_codes.POD_GONE,
-    unseen=completion_codes.POD_UNSEEN,
-    ok=completion_codes.POD_SUCCEEDED,
+    leaving=controller_outcomes.POD_LEAVING,
+    gone=controller_outcomes.POD_GONE,
+    unseen=controller_outcomes.POD_UNSEEN,
+    ok=controller_outcomes.POD_SUCCEEDED,
     retry_at=RetryTiming.OVER,
     release=SlotRelease.GONE,
 )
 _REFUSALS = (
     CreationRefusal(None, texts=("object provided is unrecognized", "exceeded quota")),
-    CreationRefusal(completion_codes.POD_REFUSED_UNKNOWN, codes=frozenset({400, 403})),
+    CreationRefusal(controller_outcomes.POD_REFUSED_UNKNOWN, codes=frozenset({400, 403})),
     # A truncated response is no evidence about the pod, whatever its code.
     CreationRefusal(
-        completion_codes.POD_REFUSED_UNKNOWN,
+        controller_outcomes.POD_REFUSED_UNKNOWN,
         codes=frozenset({413, 422}),
         texts=("connection reset by peer", "unexpected EOF", ": EOF"),
     ),
-    CreationRefusal(completion_codes.POD_REFUSED, codes=frozenset({413, 422})),
+    CreationRefusal(controller_outcomes.POD_REFUSED, codes=frozenset({413, 422})),
 )
-_SHRINK = ShrinkPolicy(victims=VictimOrder.HIGHEST, mark=DropMark.LEDGER, outcome=completion_codes.SCALED_AWAY)
+_SHRINK = ShrinkPolicy(victims=VictimOrder.HIGHEST, mark=DropMark.LEDGER, outcome=controller_outcomes.SCALED_AWAY)
 _TEARDOWN = Teardown(
-    at_done=KeepPods.NONE, at_end=KeepPods.NONE, via=TeardownVia.RUN_OWNER, cut=completion_codes.CUT_OFF
+    at_done=KeepPods.NONE, at_end=KeepPods.NONE, via=TeardownVia.RUN_OWNER, cut=controller_outcomes.CUT_OFF
 )
 _READY = Ready((CountCondition(Tally.RUNNING, at_least=1),), sticky=True)
 
@@ -105,8 +105,8 @@ _ALL_DONE = CompletionRule(
     (CountCondition(Tally.DONE, of=ALL, at_least=Bound.SIZE),),
     Outcome(
         FailureClass.OK,
-        code=completion_codes.ALL_COMPLETED.code,
-        phrase=completion_codes.ALL_COMPLETED.phrase,
+        code=controller_outcomes.ALL_COMPLETED.code,
+        phrase=controller_outcomes.ALL_COMPLETED.phrase,
         text=_ALL_TEXT,
     ),
     finish=Finish.DRAINED,
@@ -215,8 +215,8 @@ def _completion(spec: FrameworkSpec) -> Completion:
     return Completion(
         rules=(EarliestOf(tuple(counts)), _ALL_DONE),
         order=(DecisionSource.STOP, DecisionSource.COMPLETION),
-        stop=completion_codes.STOP_REQUESTED,
-        too_large=completion_codes.TOO_LARGE,
+        stop=controller_outcomes.STOP_REQUESTED,
+        too_large=controller_outcomes.TOO_LARGE,
         stop_finish=Finish.DRAINED,
     )
 
@@ -236,7 +236,7 @@ def _count(role: str, tally: Tally, need: int, text: str) -> CompletionRule:
 def _classify(settings: FrameworkSettings) -> FailurePolicy:
     return FailurePolicy(
         rules=settings.rules,
-        no_code=completion_codes.NO_FAILED_CONTAINER,
+        no_code=controller_outcomes.NO_FAILED_CONTAINER,
         refusals=_REFUSALS,
         matched="Pod failed: PodPattern matched: ",
         unmatched="Pod failed: PodPattern unmatched: ",

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
-from shoal.dialects.framework.completion_codes import CONFLICT, PERMANENT, TRANSIENT, UNRECOGNIZED, failure_class_of
+from shoal.dialects.framework.controller_outcomes import CONFLICT, PERMANENT, TRANSIENT, UNRECOGNIZED, failure_class_of
 from shoal.dialects.validation_errors import StrictModel
 from shoal.engine import FailureClass
 from shoal.engine.policies import ContainerPattern, FailureRule, PodPattern, Span

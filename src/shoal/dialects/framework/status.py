@@ -12,8 +12,8 @@ import msgspec
 
 from shoal.dialects.dialect import StatePatch, StateUnreadable
 from shoal.dialects.framework import status_types as wire
-from shoal.dialects.framework.completion_codes import failure_class_of, is_final
 from shoal.dialects.framework.compression import LARGE_BYTES, TOO_LARGE_BYTES, packed, unpacked
+from shoal.dialects.framework.controller_outcomes import failure_class_of, is_final
 from shoal.dialects.framework.names import instance_uid, pod_name, run_owner_name
 from shoal.dialects.framework.settings import FrameworkSettings
 from shoal.dialects.job_limits import MOST_TASKS, stored_seconds

@@ -212,8 +212,8 @@ class _DelegatedObjects(OwnedObjectsWrapper):
             children = (*groups, *children)
         super().__init__(owned, children)
 
-    def build_object(self, manifest: Obj, apply: Apply, is_new: bool) -> Obj:
-        made, backend = super().build_object(manifest, apply, is_new), self._backend
+    def build_object(self, manifest: Obj, apply: Apply, *, is_new: bool) -> Obj:
+        made, backend = super().build_object(manifest, apply, is_new=is_new), self._backend
         if not isinstance(apply.target, GroupRef):
             return made
         assert backend.kind is not None

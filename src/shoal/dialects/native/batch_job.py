@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 
-from shoal.dialects.capabilities import CompletionProgress, PodFinalizer, Progress, Scaling, Suspension
+from shoal.dialects.capabilities import CompletionProgress, PodFinalizer, Scaling, StatusProgress, Suspension
 from shoal.dialects.dialect import StatePatch, StatusReport
 from shoal.dialects.native import adoption, batch_job_status, pod_builder, pod_failure_policy
 from shoal.dialects.native.batch_job_spec import FINALIZER, ROLE, admit, is_indexed, read
@@ -91,7 +91,7 @@ class _BatchJobWarnings(TemplateWarnings):
         return [*super().warn(new, old), *pod_failure_policy.ignored_fields(new.get("spec") or {})]
 
 
-class _BatchJobProgress(Progress):
+class _BatchJobProgress(StatusProgress):
     def status_state(self, manifest: Obj) -> JobState:
         return batch_job_status.status_state(manifest)
 

@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from msgspec.structs import replace
 
 from shoal.dialects import state_annotation
-from shoal.dialects.capabilities import Progress, Scaling
+from shoal.dialects.capabilities import Scaling, StatusProgress
 from shoal.dialects.dialect import ManifestInvalid, StatePatch, StatusReport
 from shoal.dialects.job_limits import LARGEST_JOB, size_error
 from shoal.dialects.memo import memoize
@@ -156,7 +156,7 @@ class _Replicas(Scaling):
         return scale_patch(manifest, sizes)
 
 
-class _ReplicaSetProgress(Progress):
+class _ReplicaSetProgress(StatusProgress):
     def status_state(self, manifest: Obj) -> JobState:
         return status_state(manifest)
 

@@ -84,7 +84,7 @@ def _digest(content: Any) -> str:
 # --- how they look -------------------------------------------------------------------------------------------------
 
 
-def build_object(manifest: Obj, apply: Apply, is_new: bool) -> Obj:
+def build_object(manifest: Obj, apply: Apply, *, is_new: bool) -> Obj:
     """A group or owned object; for one that exists, the fields to change."""
     spec, target = spec_of(manifest), apply.target
     kind, name = locate_object(manifest, target)
@@ -252,8 +252,8 @@ class JobChildren(OwnedObjects):
         ChildKind(PERSISTENT_VOLUME_CLAIM),
     )
 
-    def build_object(self, manifest: Obj, apply: Apply, is_new: bool) -> Obj:
-        return build_object(manifest, apply, is_new)
+    def build_object(self, manifest: Obj, apply: Apply, *, is_new: bool) -> Obj:
+        return build_object(manifest, apply, is_new=is_new)
 
     def locate_object(self, manifest: Obj, target: Target) -> tuple[Kind, str]:
         return locate_object(manifest, target)

@@ -142,8 +142,8 @@ def _of_volumes(spec: JobSpec) -> Iterator[Cause]:
 
 def _changed(new: Obj, old: Obj) -> list[Cause]:
     """Changes that rules do not see, such as those of templates and plugins."""
-    before = {task.get("name"): task for task in _tasks(old)}
-    after = {task.get("name"): task for task in _tasks(new)}
+    before = {str(task.get("name")): task for task in _tasks(old)}
+    after = {str(task.get("name")): task for task in _tasks(new)}
     same_tasks = all(
         _immutable_task(after[name]) == _immutable_task(before[name]) for name in after.keys() & before.keys()
     )
