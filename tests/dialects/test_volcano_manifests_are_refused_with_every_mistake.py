@@ -94,7 +94,7 @@ SEVERAL: dict[str, tuple[Obj, list[str]]] = {
         job("worker", task(replicas=1, minAvailable=2), minAvailable=1),  # type: ignore[arg-type]
         [
             'spec.tasks[0]: Invalid value: "worker": must be an object',
-            "spec.tasks[1].minAvailable: Invalid value: 'minAvailable' is greater than 'replicas': 2 > 1",
+            "spec.tasks[1].minAvailable: Invalid value: 'minAvailable' is greater than 'replicas'",
         ],
     ),
     "a policy in words": (
@@ -132,14 +132,15 @@ def test_a_slip_of_the_pen_hides_no_other_mistake(case: str):
 
 def test_2_a_task_cannot_need_more_pods_than_it_has():
     assert said(job(task(replicas=2, minAvailable=3), minAvailable=2)) == [
-        "spec.tasks[0].minAvailable: Invalid value: 'minAvailable' is greater than 'replicas': 3 > 2; "
+        "spec.tasks[0].minAvailable: Invalid value: 'minAvailable' is greater than 'replicas': "
         "lower it or raise replicas"
     ]
 
 
 def test_3_both_faults_are_in_one_message():
     assert said(job(task(replicas=2), task(replicas=3), minAvailable=6)) == [
-        "spec.minAvailable: Invalid value: job 'minAvailable' is greater than total replicas: 6 > 5",
+        "spec.minAvailable: Invalid value: job 'minAvailable' is greater than total replicas: "
+        "lower it or raise replicas",
         "spec.tasks: Duplicate value: duplicated task name: give every task its own",
     ]
 

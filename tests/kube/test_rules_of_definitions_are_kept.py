@@ -205,6 +205,7 @@ def test_a_rule_about_changes_needs_something_to_compare_with() -> None:
         ("self.all(a, self.all(b, self.all(c, a + b + c >= 0)))", 2_000),
         ("self.all(a, self.indexOf(a) >= 0)", 3_000),
         ("self.all(a, a >= 0)", 30_000),
+        ("self.all(a, self == self)", 30_000),
     ],
 )
 def test_a_costly_rule_is_an_error_of_the_object(rule: str, size: int) -> None:

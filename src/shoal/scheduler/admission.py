@@ -92,6 +92,8 @@ def queue_errors(new: Obj, old: Obj | None, stored: list[Obj] | None) -> list[Ca
         return hierarchy
     if odd := _type_errors(QUEUE, new):
         return [*hierarchy, *odd]
+    if broken := broken_rules(QUEUE, new):
+        return [*hierarchy, *broken]
     try:
         queue = queue_from(new)
         if stored is None:

@@ -30,6 +30,8 @@ NAME = re.compile(NAME_PATTERN, re.ASCII)
 PREFIX_PATTERN = "^[a-z0-9]{1,58}$"  # of generateName: five letters follow
 PREFIX = re.compile(PREFIX_PATTERN, re.ASCII)
 
+MOST_ROLES = 9_999  # as many as the loops of a rule have iterations
+
 _RETRIES = "-2 retries always, -1 after every failure, 0 never, n at most n times"
 _COUNTS = "-1 or 0 switches the rule off, n asks for n tasks"
 _EXPECTED = {
@@ -162,7 +164,7 @@ class FrameworkSpec(Model):
     retry_policy: Annotated[RetryPolicy, Field(description="Whether the whole is tried again")] = RetryPolicy()
     task_roles: list[TaskRole] = Field(
         [],
-        max_length=LARGEST_JOB,
+        max_length=MOST_ROLES,
         description=f"The roles of the application, of at most {LARGEST_JOB} tasks in all; no tasks means paused",
         json_schema_extra={
             "x-kubernetes-list-type": "map",
@@ -196,11 +198,19 @@ def spec_errors(manifest: Obj, old: Obj | None = None) -> list[Cause]:
     except ValidationError as problems:
         found = causes(problems, prefix="spec", right=_EXPECTED)
     wrong = [cause.field for cause in found]
-    for cause in broken_rules(kind(), default(manifest), default(old) if old is not None else None):
+    for cause in broken_rules(kind(), _typed(manifest), _typed(old) if old is not None else None):
         # A rule that reads what is wrong below its place says nothing more.
         if not is_at_or_below(cause.field, wrong) and not any(is_at_or_below(each, [cause.field]) for each in wrong):
             found.append(cause)
-    return [*found, *_repeated_roles(spec), *_template_errors(manifest)]
+    return [*found, *repeated_roles(spec), *_template_errors(manifest)]
+
+
+def _typed(manifest: Obj) -> Obj:
+    """With its executionType, which rules compare with that before."""
+    spec = manifest.get("spec")
+    if not isinstance(spec, dict) or spec.get("executionType") is not None:
+        return manifest
+    return {**manifest, "spec": {**spec, "executionType": FrameworkSpec.model_fields["execution_type"].default}}
 
 
 def _template_errors(manifest: Obj) -> Iterator[Cause]:
@@ -227,7 +237,7 @@ def _bad_name(path: str, name: str, *, longest: int = 63) -> Cause:
     return invalid(path, name, f"must consist of 1 to {longest} lower case letters and digits{example}")
 
 
-def _repeated_roles(spec: Any) -> list[Cause]:
+def repeated_roles(spec: Any) -> list[Cause]:
     """At the path the API server itself names for entries of one key."""
     seen: set[str] = set()
     found: list[Cause] = []

@@ -43,13 +43,13 @@ class EvaluationError(ValueError):
 class Program:
     """A compiled expression over `self` and `oldSelf`, which have the type `self_type`, for example list<string>."""
 
-    __slots__ = ("_environment", "_expression", "has_loops", "type_name", "uses_old")
+    __slots__ = ("_environment", "_expression", "is_linear", "type_name", "uses_old")
 
     def __init__(self, text: str, self_type: str = "dyn", *, optional_old: bool = False) -> None:
         _check_limits(text)
         code = _STRING.sub("''", text)
         self.uses_old = re.search(r"\boldSelf\b", code) is not None
-        self.has_loops = _LOOP.search(code) is not None
+        self.is_linear = _is_linear(code)
         if optional_old:
             text = f"cel.bind(oldSelf, hasOld ? optional.of(old) : optional.none(), {text}\n)"
         self._environment = _environment(self_type)
@@ -79,6 +79,12 @@ class Program:
 @lru_cache(maxsize=1024)  # a definition is checked, and then its kind is served
 def compile_expression(text: str, self_type: str = "dyn", *, optional_old: bool = False) -> Program:
     return Program(text, self_type, optional_old=optional_old)
+
+
+def _is_linear(code: str) -> bool:
+    """Whether it visits each part of a value once: no loop, or one that reads nothing but its own items."""
+    _, *more = _LOOP.split(code)
+    return not more or (len(more) == 1 and re.search(r"\b(?:self|oldSelf)\b", more[0]) is None)
 
 
 def _check_limits(text: str) -> None:

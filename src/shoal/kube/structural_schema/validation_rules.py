@@ -24,7 +24,7 @@ if TYPE_CHECKING:  # the evaluator is loaded when a rule is
 
 RULES = "x-kubernetes-validations"
 MAX_EVALUATIONS = 100_000  # of rules, for one object
-MAX_VALUES = 20_000  # in a value that a rule with loops is applied to
+MAX_VALUES = 20_000  # in a value that a rule with nested or several loops is applied to
 # After such mistakes in its schema, an API server does not apply rules to an object: they could read what is not there.
 BLOCKING = frozenset(
     {"FieldValueNotSupported", "FieldValueRequired", "FieldValueTooLong", "FieldValueTooMany", "FieldValueTypeInvalid"}
@@ -328,9 +328,8 @@ class _Check:
             if self._left + len(rules) >= 0:
                 yield forbidden(path, f"the object needs more than {MAX_EVALUATIONS} evaluations of validation rules")
             return
-        has_loops = any(rule.program.has_loops for rule in rules)
-        if self._is_large and has_loops and _size(value) > MAX_VALUES:
-            yield forbidden(path, f"more than {MAX_VALUES} values, and a validation rule loops over them")
+        if self._is_large and not all(rule.program.is_linear for rule in rules) and _size(value) > MAX_VALUES:
+            yield forbidden(path, f"more than {MAX_VALUES} values, and a validation rule compares them with each other")
             return
         has_old = old is not _MISSING
         variables = rules[0].program.bind(value, old if has_old else None, has_old=has_old)
