@@ -156,7 +156,7 @@ def test_the_root_has_a_name() -> None:
         "properties": {"spec": RANGE},
         "x-kubernetes-validations": [{"rule": "self.metadata.name != 'a'"}],
     }
-    assert broken(definition(version(schema)), {}) == ["Invalid value: failed rule: self.metadata.name != 'a'"]
+    assert broken(definition(version(schema)), {}) == ["<nil>: Invalid value: failed rule: self.metadata.name != 'a'"]
 
 
 # --- definitions ---------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ a quantity is stored in its canonical form, so that equal amounts are equal valu
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
@@ -185,7 +186,7 @@ _FUNCTIONS: dict[str, list[_Overload]] = {
 }
 
 
-class _Calls:
+class _Calls(threading.local):  # webhooks review in threads
     """Counts what functions in Python are given while one expression is evaluated.
 
     The evaluator bounds its own loops, but not the work of a function that is called in one.

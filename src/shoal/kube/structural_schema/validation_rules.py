@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from shoal.kube.errors import Cause, bounded
 from shoal.kube.kinds import Kind
 from shoal.kube.objects import Obj
+from shoal.kube.structural_schema.validate import NO_FIELD
 from shoal.kube.validation.errors import forbidden, invalid, not_supported, required
 
 if TYPE_CHECKING:  # the evaluator is loaded when a rule is
@@ -346,7 +347,7 @@ class _Check:
                 message = rule.message
             except EvaluationError as problem:
                 what = f"rule evaluation error: {problem} (rule: {rule.text})"
-                yield Cause("FieldValueInvalid", f"Invalid value: {what}", path)
+                yield Cause("FieldValueInvalid", f"Invalid value: {what}", path or NO_FIELD)
                 continue
             if rule.message_program is not None:
                 try:
@@ -364,4 +365,4 @@ def _key(tree: RuleTree, item: Any) -> Any:
 
 def _joined(path: str, below: str) -> str:
     below = re.sub(r"\['([^']+)'\]", r"[\1]", below)
-    return f"{path}{below}" if path else below.removeprefix(".")
+    return f"{path}{below}" if path else below.removeprefix(".") or NO_FIELD
