@@ -12,7 +12,7 @@ from typing import NamedTuple
 from shoal.dialects.dialect import ManifestInvalid
 from shoal.dialects.framework import controller_outcomes
 from shoal.dialects.framework.settings import FrameworkSettings
-from shoal.dialects.framework.spec import FrameworkSpec, RetryPolicy, TaskRole, spec_errors, spec_of
+from shoal.dialects.framework.spec import FrameworkSpec, RetryPolicy, spec_errors, spec_of
 from shoal.dialects.memo import memoize
 from shoal.engine import Job, Policies, Role
 from shoal.engine.policies import (
@@ -143,22 +143,20 @@ def _parse_spec(manifest: Obj, settings: FrameworkSettings) -> _ParsedSpec:
         if mistakes:
             raise ManifestInvalid(mistakes)
         spec = spec_of(manifest)
-        roles = tuple(_role(role) for role in spec.task_roles)
+        roles = tuple(
+            Role(
+                role.name,
+                size=role.task_number,
+                retry=retry(role.task.retry_policy),
+                budget=_budget(role.task.retry_policy, BudgetScope.TASK),
+                force_after_seconds=role.task.pod_graceful_deletion_timeout_sec,
+            )
+            for role in spec.task_roles
+        )
         return _ParsedSpec(roles, _policies(spec, settings), spec.execution_type == "Stop")
 
     known: _ParsedSpec = memoize(settings.understood, manifest.get("spec"), read_afresh)
     return known
-
-
-def _role(role: TaskRole) -> Role:
-    policy = role.task.retry_policy
-    return Role(
-        role.name,
-        size=role.task_number,
-        retry=retry(policy),
-        budget=_budget(policy, BudgetScope.TASK),
-        force_after_seconds=role.task.pod_graceful_deletion_timeout_sec,
-    )
 
 
 def _policies(spec: FrameworkSpec, settings: FrameworkSettings) -> Policies:
@@ -169,7 +167,14 @@ def _policies(spec: FrameworkSpec, settings: FrameworkSettings) -> Policies:
     return Policies(
         pod_policy=_POD_POLICY,
         pod_end=_POD_END,
-        classify=_classify(settings),
+        classify=FailurePolicy(
+            rules=settings.rules,
+            no_code=controller_outcomes.NO_FAILED_CONTAINER,
+            refusals=_REFUSALS,
+            matched="Pod failed: PodPattern matched: ",
+            unmatched="Pod failed: PodPattern unmatched: ",
+            refused="Failed to create Pod: ",
+        ),
         run_retry=retry(spec.retry_policy, delay),
         budgets=(_budget(spec.retry_policy, BudgetScope.JOB),),
         completion=_completion(spec),
@@ -211,34 +216,19 @@ def _completion(spec: FrameworkSpec) -> Completion:
             (Tally.OK, policy.min_succeeded_task_count, _SUCCEEDED_TEXT),
         ):
             if need >= 1:
-                counts.append(_count(role.name, tally, need, text))
+                rule = CompletionRule(
+                    (CountCondition(tally, of=role.name, at_least=need),),
+                    Outcome(FailureClass.OK if tally is Tally.OK else FailureClass.UNKNOWN),
+                    finish=Finish.DRAINED,
+                    inherits=True,  # the outcome of the task that reached the count
+                    names_trigger=True,
+                    trigger_text=text,
+                )
+                counts.append(rule)
     return Completion(
         rules=(EarliestOf(tuple(counts)), _ALL_DONE),
         order=(DecisionSource.STOP, DecisionSource.COMPLETION),
         stop=controller_outcomes.STOP_REQUESTED,
         too_large=controller_outcomes.TOO_LARGE,
         stop_finish=Finish.DRAINED,
-    )
-
-
-def _count(role: str, tally: Tally, need: int, text: str) -> CompletionRule:
-    """The outcome is that of the task that reached the count."""
-    return CompletionRule(
-        (CountCondition(tally, of=role, at_least=need),),
-        Outcome(FailureClass.OK if tally is Tally.OK else FailureClass.UNKNOWN),
-        finish=Finish.DRAINED,
-        inherits=True,
-        names_trigger=True,
-        trigger_text=text,
-    )
-
-
-def _classify(settings: FrameworkSettings) -> FailurePolicy:
-    return FailurePolicy(
-        rules=settings.rules,
-        no_code=controller_outcomes.NO_FAILED_CONTAINER,
-        refusals=_REFUSALS,
-        matched="Pod failed: PodPattern matched: ",
-        unmatched="Pod failed: PodPattern unmatched: ",
-        refused="Failed to create Pod: ",
     )

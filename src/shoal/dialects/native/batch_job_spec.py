@@ -74,7 +74,16 @@ def _complete(job: Obj) -> Obj:
 
 def admit(manifest: Obj) -> list[Cause]:
     """What the API server refuses; and more pods than are made or remembered, which it does not."""
-    return template_errors(JOB, manifest, _complete) or _too_large(manifest["spec"])
+    if found := template_errors(JOB, manifest, _complete):
+        return found
+    spec = manifest["spec"]
+    parallelism, completions = int(spec.get("parallelism", 1)), spec.get("completions")
+    at_once = parallelism if completions is None else min(parallelism, int(completions))
+    if wrong := size_error(at_once):
+        return [invalid("spec.parallelism", parallelism, wrong)]
+    if is_indexed(spec) and int(completions or 0) > LARGEST_INDEXED:
+        return [invalid("spec.completions", completions, f"a Job by index has at most {LARGEST_INDEXED} completions")]
+    return []
 
 
 def read(manifest: Obj, settings: NativeSettings) -> Job | None:
@@ -134,16 +143,6 @@ def _policies(manifest: Obj) -> Policies:
         ),
         teardown=_TEARDOWN,
     )
-
-
-def _too_large(spec: Obj) -> list[Cause]:
-    parallelism, completions = int(spec.get("parallelism", 1)), spec.get("completions")
-    at_once = parallelism if completions is None else min(parallelism, int(completions))
-    if wrong := size_error(at_once):
-        return [invalid("spec.parallelism", parallelism, wrong)]
-    if is_indexed(spec) and int(completions or 0) > LARGEST_INDEXED:
-        return [invalid("spec.completions", completions, f"a Job by index has at most {LARGEST_INDEXED} completions")]
-    return []
 
 
 def _pod_end_policy(spec: Obj) -> PodEndPolicy:
