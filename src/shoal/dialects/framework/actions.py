@@ -132,17 +132,15 @@ def _waits(manifest: Obj) -> Iterator[str]:
 def _barrier(pod: Obj, path: str) -> Iterator[str]:
     """A restarted init container never reports the barrier time-out to the controller."""
     policy, first = at_path(pod, "spec", "restartPolicy", default="Always"), at_path(pod, "spec", "initContainers")
-    waits = isinstance(first, list) and any(_is_barrier(container) for container in first)
+    waits = False
+    for container in first if isinstance(first, list) else ():
+        if isinstance(container, dict):
+            command = container.get("command")
+            words = [str(container.get("image")), *(map(str, command) if isinstance(command, list) else ())]
+            starts_shoal = [word.rpartition("/")[2] for word in words[1:3]] == ["shoal", "barrier"]
+            waits = waits or starts_shoal or any(_BARRIER in word for word in words)
     if waits and policy != "Never":
         yield FieldWarning(
             f"{path}.spec.restartPolicy",
             f"{policy} restarts the barrier in place, so its time-out can never free the other pods; use Never",
         )
-
-
-def _is_barrier(container: Any) -> bool:
-    if not isinstance(container, dict):
-        return False
-    command = container.get("command")
-    words = [str(container.get("image")), *(map(str, command) if isinstance(command, list) else ())]
-    return any(_BARRIER in word for word in words) or [w.rpartition("/")[2] for w in words[1:3]] == ["shoal", "barrier"]

@@ -41,17 +41,12 @@ def build_pod(manifest: Obj, create: Create) -> Obj:
         if not pod["spec"].get("hostname"):
             pod["spec"]["hostname"] = f"{name_of(manifest)}-{ref.index}"
         for container in (*(pod["spec"].get("initContainers") or ()), *pod["spec"]["containers"]):
-            _add_index_variable(container)
+            variables = container.get("env") or []
+            if all(each.get("name") != INDEX_VARIABLE for each in variables):  # else the template sets it
+                source = {"fieldRef": {"apiVersion": "v1", "fieldPath": f"metadata.labels['{INDEX}']"}}
+                container["env"] = [*variables, {"name": INDEX_VARIABLE, "valueFrom": source}]
     pod["metadata"]["finalizers"] = [FINALIZER]
     return pod
-
-
-def _add_index_variable(container: Obj) -> None:
-    """Unless the template has a word of its own for it."""
-    variables = container.get("env") or []
-    if all(each.get("name") != INDEX_VARIABLE for each in variables):
-        source = {"fieldRef": {"apiVersion": "v1", "fieldPath": f"metadata.labels['{INDEX}']"}}
-        container["env"] = [*variables, {"name": INDEX_VARIABLE, "valueFrom": source}]
 
 
 def scale_patch(manifest: Obj, sizes: Mapping[str, int]) -> list[Obj]:

@@ -7,7 +7,6 @@ change when what they describe changes, and at no other time.
 
 from __future__ import annotations
 
-from collections.abc import Container
 from datetime import datetime
 
 from msgspec.structs import replace
@@ -135,16 +134,19 @@ def _failed(state: JobState, pods: list[ObservedPod], before: Obj) -> int:
     failed_count = state.charged + max(sum(role.bad_count for role in state.roles) - exhausted, 0)
     if state.run.intent is Intent.END and outcome is not None and not outcome.is_ok:
         done = {task.index for role in state.roles for task in role.tasks if task.is_done}
-        cut = [pod for pod in pods if pod.uid not in state.settled and _is_cut(pod, done)]
+        # Pods that are deleted with the job, and were not counted before.
+        cut = [
+            pod
+            for pod in pods
+            if pod.uid not in state.settled
+            and (
+                (pod.finalizer and pod.index not in done)
+                if pod.is_finished
+                else (pod.leaving or pod.phase in (PodPhase.PENDING, PodPhase.RUNNING))
+            )
+        ]
         failed_count = max(failed_count + len(cut), int(before.get("failed") or 0))
     return failed_count
-
-
-def _is_cut(pod: ObservedPod, done: Container[int | None]) -> bool:
-    """Deleted with the job, and not counted before."""
-    if pod.is_finished:
-        return pod.finalizer and pod.index not in done
-    return pod.leaving or pod.phase in (PodPhase.PENDING, PodPhase.RUNNING)
 
 
 def _indexes(state: JobState, spec: Obj) -> Obj:

@@ -49,15 +49,6 @@ def _or(field: str, otherwise: str, of: str = "self") -> str:
     return f"(has({of}.{field}) ? {of}.{field} : {otherwise})"
 
 
-def _unchanged(field: str, otherwise: str, empty: str) -> str:
-    """That it means the same as before; what is empty means the default too."""
-    now, before = (f"(has({of}.{field}) && {of}.{field} != {empty} ? {of}.{field} : {otherwise})" for of in _BOTH)
-    return f"{now} == {before}"
-
-
-_BOTH = ("self", "oldSelf")
-
-
 def _named(policy: str) -> str:
     """Whether a policy names events."""
     one, several = f"(has({policy}.event) && {policy}.event != '')", f"{policy}.events.size() > 0"
@@ -67,6 +58,11 @@ def _named(policy: str) -> str:
 def of_job() -> list[Obj]:
     total = f"self.tasks.map(t, {_or('replicas', '0', 't')}).sum()"
     names = "{of}.tasks.map(t, " + _or("name", "''", "t") + ")"
+    unchanged = []
+    for field, (otherwise, empty) in UNCHANGED.items():
+        same = "(has({0}.{1}) && {0}.{1} != {2} ? {0}.{1} : {3})"
+        now, before = (same.format(of, field, empty, otherwise) for of in ("self", "oldSelf"))
+        unchanged.append(f"{now} == {before}")
     return [
         _rule("has(self.tasks) && self.tasks.size() > 0", NO_TASK, at="tasks", reason="FieldValueRequired"),
         _rule(
@@ -81,7 +77,7 @@ def of_job() -> list[Obj]:
             reason="FieldValueForbidden",
         ),
         _rule(
-            " && ".join(_unchanged(field, *meant) for field, meant in UNCHANGED.items()),
+            " && ".join(unchanged),
             MUTABLE,
             reason="FieldValueForbidden",
         ),

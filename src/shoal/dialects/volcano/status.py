@@ -54,14 +54,11 @@ def status_state(manifest: Obj) -> JobState:
         state = replace(state, run=replace(state.run, stage=Stage.LEAVING))  # what people see is about to follow
     counts = at_path(manifest, "status", "taskStatusCount", default={})
     running = {name: int(at_path(found, "phase", "Running", default=0)) for name, found in counts.items()}
-    return complete_state(state, _sizes(manifest), running, cut_off=CUT_OFF)
-
-
-def _sizes(manifest: Obj) -> dict[str, int]:
     try:
-        return {task.name: task.replicas for task in spec_of(manifest).tasks}
+        sizes = {task.name: task.replicas for task in spec_of(manifest).tasks}
     except ValidationError:  # reported where jobs are read
-        return {}
+        sizes = {}
+    return complete_state(state, sizes, running, cut_off=CUT_OFF)
 
 
 def _state_from_status(manifest: Obj) -> JobState:
