@@ -103,7 +103,8 @@ def of_task() -> list[Obj]:
     product = f"{_or('totalPartitions', '0', cut)} * {_or('partitionSize', '0', cut)}"
     return [
         _rule(
-            f"!has(self.minAvailable) || self.minAvailable <= {replicas}",
+            # A size below zero is what the schema refuses.
+            f"!has(self.minAvailable) || self.minAvailable <= {replicas} || {replicas} < 0",
             "'minAvailable' is greater than 'replicas': lower it or raise replicas",
             at="minAvailable",
         ),

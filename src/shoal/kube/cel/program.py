@@ -61,7 +61,8 @@ class Program:
 
     def bind(self, value: Any, old: Any = None, *, has_old: bool = False) -> cel.Activation:
         """The variables, for all programs of one `self_type`: converting them takes longer than most expressions."""
-        return self._environment.Activation({"self": value, "oldSelf": old, "old": old, "hasOld": has_old})
+        variables = {"self": value, "hasOld": has_old}
+        return self._environment.Activation(variables | {"oldSelf": old, "old": old} if has_old else variables)
 
     def evaluate(self, variables: cel.Activation) -> Any:
         """Its value, plain; raises EvaluationError."""

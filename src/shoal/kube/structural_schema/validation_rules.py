@@ -12,7 +12,10 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from shoal.kube.errors import Cause, bounded
 from shoal.kube.kinds import Kind
@@ -74,7 +77,6 @@ class RuleTree:
     items: RuleTree | None = None
     values: RuleTree | None = None
     list_keys: tuple[str, ...] = ()  # of a list whose items are identified by keys
-    uses_old: bool = False  # a rule at it or below it
 
     def is_empty(self) -> bool:
         return not (self.rules or self.fields or self.items or self.values)
@@ -115,7 +117,6 @@ def _read(props: Obj, path: str, problems: list[Cause], *, correlates: bool, is_
         value_tree = _read(values, f"{path}.additionalProperties", problems, correlates=below)
     kept = tuple(rule for rule in rules if rule is not None)
     fields = {name: tree for name, tree in fields.items() if not tree.is_empty()}
-    below_it = [*fields.values(), *(tree for tree in (item_tree, value_tree) if tree is not None)]
     return RuleTree(
         kept,
         _all_of(kept, _type_of(props, is_resource=is_resource)),
@@ -123,7 +124,6 @@ def _read(props: Obj, path: str, problems: list[Cause], *, correlates: bool, is_
         None if item_tree is None or item_tree.is_empty() else item_tree,
         None if value_tree is None or value_tree.is_empty() else value_tree,
         tuple(props.get("x-kubernetes-list-map-keys") or ()) if keyed else (),
-        any(rule.program.uses_old for rule in kept) or any(tree.uses_old for tree in below_it),
     )
 
 
@@ -260,27 +260,50 @@ def _size(value: Any) -> int:
 
 # --- checking an object --------------------------------------------------------------------------------------------
 
-_known: dict[Kind, tuple[Obj, RuleTree]] = {}
+_MOST_KNOWN = 256
+_known: dict[
+    int, tuple[Obj, RuleTree, bytes]
+] = {}  # by identity: a program and the server may know a kind by two schemas
+_verdicts: dict[bytes, list[Cause]] = {}  # by digest: one object is defaulted, warned about, admitted, stored and read
 
 
 def broken_rules(kind: Kind, obj: Obj, old: Obj | None = None) -> list[Cause]:
-    """The rules of its definition that an object breaks; with `old`, only where something changed, and the rules about
-    changes.
+    """The rules of its definition that an object breaks; with `old`, only where something changed.
+
+    In Kubernetes a rule about a change sees values that did not change, too. Here a write of the status costs nothing.
     """
     openapi = kind.openapi or {}
-    known = _known.get(kind)
+    known = _known.get(id(openapi))
     if known is None or known[0] is not openapi:
-        known = _known[kind] = (openapi, rules_of(openapi))
-    tree = known[1]
+        if len(_known) >= _MOST_KNOWN:
+            _known.clear()
+        known = _known[id(openapi)] = (
+            openapi,
+            rules_of(openapi),
+            blake2b(msgspec.json.encode(openapi), digest_size=16).digest(),
+        )
+    _, tree, schema_digest = known
     if tree.is_empty():
         return []
     if not tree.rules:  # then no rule sees any other field, such as the status
-        obj = {name: obj[name] for name in tree.fields if name in obj}
-        old = None if old is None else {name: old[name] for name in tree.fields if name in old}
+        before_it = old or {}
+        changed = [name for name in tree.fields if name in obj and before_it.get(name, _MISSING) != obj[name]]
+        if not changed:
+            return []
+        obj = {name: obj[name] for name in changed}
+        old = None if old is None else {name: old[name] for name in changed if name in old}
+    digest = blake2b(schema_digest + msgspec.json.encode((obj, old)), digest_size=16).digest()
+    found = _verdicts.get(digest)
+    if found is None:
+        if len(_verdicts) >= _MOST_KNOWN:
+            _verdicts.clear()
+        found = _verdicts[digest] = _evaluated(openapi, tree, obj, old)
+    return list(found)
+
+
+def _evaluated(openapi: Obj, tree: RuleTree, obj: Obj, old: Obj | None) -> list[Cause]:
     value = _value(openapi, obj, is_resource=True)
-    before = _MISSING
-    if old is not None:
-        before = value if old == obj else _value(openapi, old, is_resource=True)
+    before = _MISSING if old is None else _value(openapi, old, is_resource=True)
     return bounded(_Check(is_large=_size(value) > MAX_VALUES).run(tree, value, before, ""))
 
 
@@ -292,14 +315,9 @@ class _Check:
         self._left = MAX_EVALUATIONS
 
     def run(self, tree: RuleTree, value: Any, old: Any, path: str) -> Iterator[Cause]:
-        unchanged = old is value or (old is not _MISSING and old == value)
-        if unchanged and not tree.uses_old:
+        if old is not _MISSING and old == value:
             return
-        rules = [
-            rule
-            for rule in tree.rules
-            if not (rule.needs_old and old is _MISSING) and (rule.program.uses_old or not unchanged)
-        ]
+        rules = [rule for rule in tree.rules if not (rule.needs_old and old is _MISSING)]
         if rules:
             yield from self._broken(tree, rules, value, old, path)
         if isinstance(value, dict):
@@ -311,7 +329,7 @@ class _Check:
             if tree.values is not None:
                 for name, child in value.items():
                     yield from self.run(tree.values, child, was.get(name, _MISSING), f"{path}[{name}]")
-        elif isinstance(value, list) and tree.items is not None and not (unchanged and not tree.items.uses_old):
+        elif isinstance(value, list) and tree.items is not None:
             before = self._by_key(tree, old) if tree.list_keys and isinstance(old, list) else {}
             for index, child in enumerate(value):
                 counterpart = before.get(_key(tree, child), _MISSING) if before else _MISSING
