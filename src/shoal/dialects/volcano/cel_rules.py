@@ -66,7 +66,7 @@ def of_job() -> list[Obj]:
     return [
         _rule("has(self.tasks) && self.tasks.size() > 0", NO_TASK, at="tasks", reason="FieldValueRequired"),
         _rule(
-            f"!has(self.minAvailable) || !has(self.tasks) || self.minAvailable <= {total}",
+            f"!has(self.minAvailable) || !has(self.tasks) || self.minAvailable <= {total} || {total} < 0",
             "job 'minAvailable' is greater than total replicas: lower it or raise replicas",
             at="minAvailable",
         ),
