@@ -56,7 +56,8 @@ class Program:
         try:
             self._expression = self._environment.compile(text)
         except RuntimeError as problem:
-            raise InvalidExpression(str(problem).removeprefix("INVALID_ARGUMENT: ")) from None
+            message = str(problem).removeprefix("INVALID_ARGUMENT: ").removesuffix(" [INVALID_ARGUMENT]")
+            raise InvalidExpression(message) from None
         self.type_name: str = self._expression.return_type().name()
 
     def bind(self, value: Any, old: Any = None, *, has_old: bool = False) -> cel.Activation:
@@ -70,7 +71,10 @@ class Program:
         try:
             result = self._expression.eval(variables)
         except RuntimeError as problem:
-            raise EvaluationError(str(problem)) from None
+            message = str(problem)
+            if "Iteration budget exceeded" in message:
+                message = "its loops have more than 9,999 iterations"
+            raise EvaluationError(message) from None
         type_ = result.type()
         if type_ == cel.Type.ERROR:
             raise EvaluationError(str(result.value()))

@@ -99,9 +99,10 @@ def rules_of(openapi: Obj) -> RuleTree:
 
 def _read(props: Obj, path: str, problems: list[Cause], *, correlates: bool, is_resource: bool = False) -> RuleTree:
     """`correlates`: whether an item here has a counterpart in the old object."""
-    written = props.get(RULES) or []
-    rules = [_rule(each, props, f"{path}.{RULES}[{index}]", problems, correlates=correlates, is_resource=is_resource)
-             for index, each in enumerate(written)]  # fmt: skip
+    rules = [
+        _rule(each, props, f"{path}.{RULES}[{index}]", problems, correlates=correlates, is_resource=is_resource)
+        for index, each in enumerate(props.get(RULES) or ())
+    ]
     below = correlates and props.get("x-kubernetes-map-type") != "atomic"
     fields = {
         name: _read(child, f"{path}.properties[{name}]", problems, correlates=below)
@@ -261,10 +262,10 @@ def _size(value: Any) -> int:
 # --- checking an object --------------------------------------------------------------------------------------------
 
 _MOST_KNOWN = 256
-_known: dict[
-    int, tuple[Obj, RuleTree, bytes]
-] = {}  # by identity: a program and the server may know a kind by two schemas
-_verdicts: dict[bytes, list[Cause]] = {}  # by digest: one object is defaulted, warned about, admitted, stored and read
+# By identity, because a program and the server may know one kind by two schemas; with the digest of the schema.
+_known: dict[int, tuple[Obj, RuleTree, bytes]] = {}
+# By digest, because one object is warned about, admitted, stored and read one after the other.
+_verdicts: dict[bytes, list[Cause]] = {}
 
 
 def broken_rules(kind: Kind, obj: Obj, old: Obj | None = None) -> list[Cause]:
@@ -297,14 +298,11 @@ def broken_rules(kind: Kind, obj: Obj, old: Obj | None = None) -> list[Cause]:
     if found is None:
         if len(_verdicts) >= _MOST_KNOWN:
             _verdicts.clear()
-        found = _verdicts[digest] = _evaluated(openapi, tree, obj, old)
+        value = _value(openapi, obj, is_resource=True)
+        before = _MISSING if old is None else _value(openapi, old, is_resource=True)
+        check = _Check(is_large=_size(value) > MAX_VALUES)
+        found = _verdicts[digest] = bounded(check.run(tree, value, before, ""))
     return list(found)
-
-
-def _evaluated(openapi: Obj, tree: RuleTree, obj: Obj, old: Obj | None) -> list[Cause]:
-    value = _value(openapi, obj, is_resource=True)
-    before = _MISSING if old is None else _value(openapi, old, is_resource=True)
-    return bounded(_Check(is_large=_size(value) > MAX_VALUES).run(tree, value, before, ""))
 
 
 class _Check:
@@ -330,14 +328,11 @@ class _Check:
                 for name, child in value.items():
                     yield from self.run(tree.values, child, was.get(name, _MISSING), f"{path}[{name}]")
         elif isinstance(value, list) and tree.items is not None:
-            before = self._by_key(tree, old) if tree.list_keys and isinstance(old, list) else {}
+            is_compared = tree.list_keys and isinstance(old, list)
+            before = {_key(tree, item): item for item in old} if is_compared else {}
             for index, child in enumerate(value):
                 counterpart = before.get(_key(tree, child), _MISSING) if before else _MISSING
                 yield from self.run(tree.items, child, counterpart, f"{path}[{index}]")
-
-    @staticmethod
-    def _by_key(tree: RuleTree, items: list[Any]) -> dict[Any, Any]:
-        return {_key(tree, item): item for item in items}
 
     def _broken(self, tree: RuleTree, rules: list[Rule], value: Any, old: Any, path: str) -> Iterator[Cause]:
         from shoal.kube.cel.program import EvaluationError
