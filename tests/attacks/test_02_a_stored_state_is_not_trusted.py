@@ -20,7 +20,7 @@ from kit.native_world import replica_set
 from kit.volcano_jobs import task, vcjob
 from shoal.cli.job_lookup import FoundJob
 from shoal.cli.job_table import job_row
-from shoal.dialects.capabilities import Progress
+from shoal.dialects.capabilities import StatusProgress
 from shoal.dialects.dialect import Dialect
 from shoal.dialects.framework import DIALECT as FRAMEWORK
 from shoal.dialects.native import batch_job, replica_sets
@@ -108,7 +108,7 @@ def test_02_the_state_of_another_job_is_not_unfolded():
 def test_02_forged_counts_of_a_status_are_shown_within_limits(dialect: Dialect, counts: str):
     made = {"metadata": {"name": "a", "namespace": "default", "uid": "u"}, "spec": {}, "status": {counts: 2**31 - 1}}
 
-    assert len(capability(dialect, Progress).status_state(made).roles[0].tasks) == 10_000
+    assert len(capability(dialect, StatusProgress).status_state(made).roles[0].tasks) == 10_000
 
 
 def test_02_a_forged_count_of_successes_is_shown_within_limits():
@@ -116,7 +116,7 @@ def test_02_a_forged_count_of_successes_is_shown_within_limits():
     meta = {"name": "a", "namespace": "default", "uid": "u", "annotations": {ANNOTATION: text}}
 
     assert (
-        len(capability(batch_job.DIALECT, Progress).status_state({"metadata": meta, "spec": {}}).roles[0].tasks)
+        len(capability(batch_job.DIALECT, StatusProgress).status_state({"metadata": meta, "spec": {}}).roles[0].tasks)
         == 10_000
     )
 

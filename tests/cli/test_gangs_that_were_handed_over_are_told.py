@@ -34,7 +34,9 @@ def told(name: str) -> list[str]:
     job = dialect.to_job(manifest, settings())
     assert job is not None
     manifest["metadata"]["annotations"] |= dict(dialect.save_state(job, JobState(), settings()).annotations)
-    group: Obj = capability(dialect, OwnedObjects).build_object(manifest, Apply(GroupRef(""), BuildContext(), ""), True)
+    group: Obj = capability(dialect, OwnedObjects).build_object(
+        manifest, Apply(GroupRef(""), BuildContext(), ""), is_new=True
+    )
     group["metadata"]["uid"] = "g"
     group["status"] = answer(name, granted=False)
     page = describe_job(FoundJob(manifest, dialect), DescribeContext([], [], None, NOW, (group,)))

@@ -59,11 +59,11 @@ def test_queues_and_groups_are_validated_by_their_own_fields(tmp_path: Path) -> 
             "document 1: Queue good is valid.",
             "document 2: PodGroup good is valid.",
             "document 3: Queue q has 1 mistake:",
-            "  spec: queue q: capability of cpu is below zero; give zero or more",
+            "  spec.capability: Invalid value: an amount is below zero; give zero or more",
             "document 4: PodGroup g has 1 mistake:",
-            "  spec.minResources: an amount is below zero; give zero or more",
+            "  spec.minResources: Invalid value: an amount is below zero; give zero or more",
             "document 5: Queue loop has 1 mistake:",
-            "  spec: queue loop would be below itself; choose another parent than loop",
+            "  spec.parent: Invalid value: queue loop would be below itself; choose another parent than loop",
         ],
     )
 

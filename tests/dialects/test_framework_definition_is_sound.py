@@ -17,7 +17,7 @@ from kit.run_folder import folder_of_the_run
 from shoal.dialects import dialect_of, dialects
 from shoal.dialects.framework import DIALECT
 from shoal.kube.kinds import Kind
-from shoal.kube.structural_schema import crd_problems, crd_warnings
+from shoal.kube.structural_schema import crd_problems
 
 
 def places(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
@@ -32,12 +32,6 @@ def places(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 
 def test_the_definition_has_no_mistakes():
     assert crd_problems(DIALECT.crd()) == []
-    spec = "spec.versions[0].schema.openAPIV3Schema.properties[spec].properties"
-    kept = "in CEL kept, but not enforced by the embedded API, which has Shoal check such objects itself"
-    assert crd_warnings(DIALECT.crd(), validated_elsewhere=True) == [
-        f"{spec}[executionType].x-kubernetes-validations: 2 rules {kept}",
-        f"{spec}[taskRoles].x-kubernetes-validations: 1 rule {kept}",
-    ]
 
 
 def test_nothing_refers_elsewhere():

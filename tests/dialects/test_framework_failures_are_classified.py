@@ -9,7 +9,7 @@ import pytest
 
 from kit.frameworks import ended, failed, framework, pod_of, pod_template, role, stamped
 from shoal.dialects.framework import DIALECT, FrameworkSettings, SettingsInvalid, settings
-from shoal.dialects.framework.completion_codes import POD_REFUSED, POD_REFUSED_UNKNOWN
+from shoal.dialects.framework.controller_outcomes import POD_REFUSED, POD_REFUSED_UNKNOWN
 from shoal.engine import ContainerEnd, Detail, Outcome, Refused, TaskRef
 from shoal.engine.classification import classify, classify_refusal
 from shoal.kube.objects import Obj

@@ -14,7 +14,7 @@ from shoal.cli.manifest_files import Manifest
 from shoal.cli.offline_validation import make_machinery, validate
 from shoal.cluster.apimachinery import Machinery
 from shoal.cluster.types import WriteOptions
-from shoal.dialects.capabilities import PodPreview, Warnings
+from shoal.dialects.capabilities import ManifestWarnings, PodPreview
 from shoal.dialects.dialect import ManifestInvalid
 from shoal.dialects.framework import DIALECT, settings
 from shoal.kube.errors import ApiError
@@ -283,7 +283,7 @@ WARNINGS = {
 
 @pytest.mark.parametrize(("manifest", "words"), WARNINGS.values(), ids=list(WARNINGS))
 def test_what_is_probably_not_meant_is_said(manifest: Obj, words: list[str]):
-    assert capability(DIALECT, Warnings).warn(manifest, None) == words
+    assert capability(DIALECT, ManifestWarnings).warn(manifest, None) == words
 
 
 ODD_SHAPES: list[Any] = [
@@ -299,7 +299,7 @@ ODD_SHAPES: list[Any] = [
 @pytest.mark.parametrize("spec", ODD_SHAPES, ids=str)
 def test_whatever_shape_it_has_there_are_words_for_it(spec: Any):
     manifest = {"metadata": {"name": "fw"}, "spec": spec}
-    capability(DIALECT, Warnings).warn(manifest, framework(role()))
+    capability(DIALECT, ManifestWarnings).warn(manifest, framework(role()))
 
     assert DIALECT.validate(DIALECT.default(manifest)) == DIALECT.validate(manifest) != []
 

@@ -6,7 +6,7 @@ import pytest
 
 from kit.frameworks import framework, pet, role
 from shoal.dialects.framework import DIALECT, settings
-from shoal.dialects.framework.completion_codes import CUT_OFF, SCALED_AWAY, STOP_REQUESTED
+from shoal.dialects.framework.controller_outcomes import CUT_OFF, SCALED_AWAY, STOP_REQUESTED
 from shoal.engine import FailureClass, Job, Outcome
 from shoal.engine.policies import (
     ALL,

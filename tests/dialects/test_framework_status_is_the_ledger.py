@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from kit.frameworks import DEFAULTS, UID, FrameworkWorld, framework, role, running
 from shoal.dialects.dialect import StateUnreadable
 from shoal.dialects.framework import DIALECT
-from shoal.dialects.framework.completion_codes import failure_class_of, is_final
+from shoal.dialects.framework.controller_outcomes import failure_class_of, is_final
 from shoal.dialects.framework.crd import schema
 from shoal.dialects.framework.status import status_of
 from shoal.engine import (

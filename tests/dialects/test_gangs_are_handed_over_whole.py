@@ -60,7 +60,7 @@ def plan_of(dialect: Dialect, manifest: Obj) -> GroupPlan:
 def group_of(dialect: Dialect, manifest: Obj, key: str = "") -> Obj:
     plan = plan_of(dialect, manifest)
     return capability(dialect, OwnedObjects).build_object(
-        manifest, Apply(GroupRef(key), BuildContext(), plan.digest), True
+        manifest, Apply(GroupRef(key), BuildContext(), plan.digest), is_new=True
     )
 
 

@@ -11,7 +11,7 @@ from kit.malformed_objects import bent
 from kit.volcano_jobs import policy, task, vcjob
 from shoal.cluster.apimachinery import MEMORY, Machinery
 from shoal.cluster.types import WriteOptions
-from shoal.dialects.capabilities import ClusterValidation, Warnings
+from shoal.dialects.capabilities import ClusterValidation, ManifestWarnings
 from shoal.dialects.dialect import definitions_of
 from shoal.dialects.volcano import DIALECT
 from shoal.kube.errors import ApiError
@@ -78,7 +78,7 @@ def test_the_language_answers_whatever_the_shape():
         DIALECT.validate(odd, GOOD)
         DIALECT.validate(GOOD, odd)
         capability(DIALECT, ClusterValidation).validate(odd, lambda _: QUEUES)
-        capability(DIALECT, Warnings).warn(odd, None)
+        capability(DIALECT, ManifestWarnings).warn(odd, None)
 
 
 def test_a_queue_of_any_shape_does_not_keep_jobs_from_an_answer():

@@ -36,7 +36,7 @@ def plans(manifest: Obj, dialect: Dialect = DIALECT) -> list[GroupPlan]:
 def group(manifest: Obj, dialect: Dialect = DIALECT, *, is_new: bool = True) -> Obj:
     (plan,) = plans(manifest, dialect)
     return capability(dialect, OwnedObjects).build_object(
-        manifest, Apply(GroupRef(""), BuildContext(), plan.digest), is_new
+        manifest, Apply(GroupRef(""), BuildContext(), plan.digest), is_new=is_new
     )
 
 

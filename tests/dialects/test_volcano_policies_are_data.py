@@ -8,7 +8,7 @@ import pytest
 
 from kit.capabilities import capability
 from kit.volcano_jobs import policy, task, vcjob
-from shoal.dialects.capabilities import Scaling, Warnings
+from shoal.dialects.capabilities import ManifestWarnings, Scaling
 from shoal.dialects.volcano import DIALECT
 from shoal.engine import Action, EventType, Job
 from shoal.engine.policies import After, BudgetUnit, GroupGate, VictimOrder
@@ -137,7 +137,7 @@ def test_scaling_a_task_that_is_not_there_names_those_that_are():
 def test_what_is_probably_not_meant_is_told():
     silent = task("a", pod={"restartPolicy": "OnFailure"}, policies=[policy("PodFailed", "RestartJob")])
     pending = policy("PodPending", "AbortJob")
-    told = capability(DIALECT, Warnings).warn(
+    told = capability(DIALECT, ManifestWarnings).warn(
         vcjob("a", silent, policies=[pending, policy("JobUpdated", "AbortJob")]), None
     )
     assert [sentence.partition(": ")[0] for sentence in told] == [

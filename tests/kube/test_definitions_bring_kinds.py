@@ -6,22 +6,11 @@ from kit.crd_builders import TEXT, definition, fields, spec_schema, version
 from shoal.kube.kinds import Column, Kind, Scale
 from shoal.kube.objects import Obj
 from shoal.kube.schemas import schema_of
-from shoal.kube.structural_schema import accepted, crd_problems, crd_warnings, kinds_of
+from shoal.kube.structural_schema import accepted, kinds_of
 
 
 def text(**more: Any) -> Obj:
     return {"type": "string", **more}
-
-
-def test_what_is_stored_but_not_enforced_is_a_warning() -> None:
-    ruled = fields(a=text())
-    ruled["x-kubernetes-validations"] = [{"rule": "self.a != ''"}, {"rule": "true"}]
-    crd = definition(version(spec_schema(ruled)))
-    at = "spec.versions[0].schema.openAPIV3Schema.properties[spec]"
-    assert crd_problems(crd) == []
-    assert crd_warnings(crd) == [
-        f"{at}.x-kubernetes-validations: 2 rules in CEL kept, but not enforced by the embedded API",
-    ]
 
 
 def test_each_served_version_is_a_kind() -> None:

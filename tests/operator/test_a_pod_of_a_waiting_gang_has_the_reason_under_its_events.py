@@ -54,6 +54,7 @@ async def test_pods_of_a_group_that_cannot_be_read_are_told_what_is_wrong_with_i
         await it.node("a")
         await it.pods("odd", 2)
         await it.rest(10)
+        await it.forget_rules(POD_GROUP)
         await it.group("odd", 2, minResources={"cpu": "-4"})
         await it.rest(10)
         wrong = "PodGroup odd cannot be read: minResources of cpu is below zero; give zero or more"

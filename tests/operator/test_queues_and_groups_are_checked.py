@@ -50,7 +50,9 @@ WRONG = [
     pytest.param(
         {"deserved": {"cpu": "3"}, "capability": {"cpu": "2"}}, "deserved of cpu is 3 and capability 2", id="more"
     ),
-    pytest.param({"capability": {"cpu": "-1"}}, "capability of cpu is below zero", id="negative"),
+    pytest.param(
+        {"capability": {"cpu": "-1"}}, "spec.capability: Invalid value: an amount is below zero", id="negative"
+    ),
     pytest.param({"parent": "nobody"}, "parent 'nobody' does not exist", id="orphan"),
     pytest.param({"parent": "q"}, "would be below itself", id="its own parent"),
     pytest.param({"capability": {"cpu": "lots"}}, "quantities must match", id="no amount"),

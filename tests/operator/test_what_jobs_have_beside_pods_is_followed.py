@@ -14,7 +14,7 @@ from kit.preloaded_cluster import founded
 from kit.virtual_time import settled
 from kit.volcano_jobs import task, vcjob
 from shoal.cluster.simulated import SimulatedCluster
-from shoal.dialects.capabilities import Commands, Gangs, OwnedObjects
+from shoal.dialects.capabilities import Gangs, JobCommands, OwnedObjects
 from shoal.dialects.dialect import Dialect, DialectWrapper
 from shoal.dialects.volcano import DIALECT
 from shoal.dialects.volcano.commands import new_command
@@ -117,7 +117,7 @@ async def test_the_end_of_what_stands_in_the_way_wakes_the_job(finalizers: list[
 
 async def test_orders_are_heard_in_a_language_that_owns_nothing_else() -> None:
     async with watched(DialectWrapper(DIALECT, replaced=(OwnedObjects, Gangs))) as it:
-        made = await it.make(capability(DIALECT, Commands).kind, new_command(it.job, "AbortJob"))
+        made = await it.make(capability(DIALECT, JobCommands).kind, new_command(it.job, "AbortJob"))
         assert [each.uid for each in it.seen().commands] == [uid_of(made)]
-        await it.cluster.delete(capability(DIALECT, Commands).kind, made["metadata"]["name"], "default")
+        await it.cluster.delete(capability(DIALECT, JobCommands).kind, made["metadata"]["name"], "default")
         assert (await it.woken(), it.seen()) == ([PET, PET], RelatedObjects())

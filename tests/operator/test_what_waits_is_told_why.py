@@ -101,6 +101,7 @@ async def test_a_pod_waits_for_its_claim_and_the_claim_for_its_volume_and_then_f
 async def test_objects_that_make_no_sense_are_explained_and_stop_nobody() -> None:
     async with scheduled() as it:
         await it.node("a", cpu=4)
+        await it.forget_rules(POD_GROUP)
         await it.gang("negative", 1, minResources={"cpu": "-4"})
         await it.gang("words", 1, minResources={"cpu": "many"})
         await it.gang("absurd", 1, minResources={"cpu": "9" * 30})

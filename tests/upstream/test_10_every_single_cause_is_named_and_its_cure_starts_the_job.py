@@ -324,6 +324,7 @@ async def no_group(it: Scheduled) -> None:
 
 async def unreadable_group(it: Scheduled) -> None:
     await nodes(it)
+    await it.forget_rules(POD_GROUP)
     await job(it, group={"minResources": {"cpu": "-4"}})
 
 

@@ -8,7 +8,7 @@ import click
 
 from shoal.cli.job_lookup import FoundJob
 from shoal.cluster.client import Cluster, DeleteOptions, DeletionPropagation, PatchType, Preconditions
-from shoal.dialects.capabilities import Commands, Scaling, Suspension
+from shoal.dialects.capabilities import JobCommands, Scaling, Suspension
 from shoal.engine import Intent
 from shoal.kube.errors import ApiError
 from shoal.kube.objects import Obj, key_of, uid_of
@@ -37,7 +37,7 @@ async def scale(cluster: Cluster, job: FoundJob, sizes: Mapping[str, int]) -> bo
 
 def why_unstoppable(job: FoundJob) -> str | None:
     """Why a job cannot be stopped and stay; None where it can."""
-    if job.dialect.capability(Suspension) is not None or job.dialect.capability(Commands) is not None:
+    if job.dialect.capability(Suspension) is not None or job.dialect.capability(JobCommands) is not None:
         return None
     sizes = " ".join(f"{role.name}=0" for role in job.state.roles)
     return (
@@ -51,7 +51,7 @@ async def stop(cluster: Cluster, job: FoundJob) -> bool:
     Returns whether it was not requested before."""
     if (suspension := job.dialect.capability(Suspension)) is not None:
         return _generation_changed(job, await change(cluster, job, suspension.stop_patch(job.manifest)))
-    if (commands := job.dialect.capability(Commands)) is not None:
+    if (commands := job.dialect.capability(JobCommands)) is not None:
         wanted = commands.stop(job.manifest)
         if job.state.run.intent is Intent.END or await _has_command(cluster, job, commands, wanted):
             return False
@@ -63,7 +63,7 @@ async def stop(cluster: Cluster, job: FoundJob) -> bool:
 
 async def start(cluster: Cluster, job: FoundJob) -> bool:
     """Whether it was not started before."""
-    if (commands := job.dialect.capability(Commands)) is not None:
+    if (commands := job.dialect.capability(JobCommands)) is not None:
         if not job.state.is_held:
             return False
         await cluster.create(commands.kind, commands.start(job.manifest), job.namespace)
@@ -80,7 +80,7 @@ async def is_resuming(cluster: Cluster, job: FoundJob) -> bool:
     The job state records a command before the command is deleted, so it is read last. Without the right to read
     commands there is only the job state.
     """
-    commands = job.dialect.capability(Commands)
+    commands = job.dialect.capability(JobCommands)
     if commands is None:
         return False
     try:
@@ -98,7 +98,7 @@ async def is_resuming(cluster: Cluster, job: FoundJob) -> bool:
     return uid_of(now) != uid_of(job.manifest) or not FoundJob(now, job.dialect).state.is_held
 
 
-async def _has_command(cluster: Cluster, job: FoundJob, commands: Commands, *wanted: Obj) -> bool:
+async def _has_command(cluster: Cluster, job: FoundJob, commands: JobCommands, *wanted: Obj) -> bool:
     """Whether an order to the same effect as one of these waits for the job's operator."""
     words = {commands.read(each, job.manifest).action for each in wanted}
     given = (await cluster.list(commands.kind, job.namespace)).items

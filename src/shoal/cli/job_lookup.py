@@ -42,9 +42,9 @@ class FoundJob:
     @property
     def state(self) -> JobState:
         """Raises StateUnreadable if another program wrote the status."""
-        from shoal.dialects.capabilities import Progress
+        from shoal.dialects.capabilities import StatusProgress
 
-        progress = self.dialect.capability(Progress)
+        progress = self.dialect.capability(StatusProgress)
         return progress.status_state(self.manifest) if progress is not None else self.dialect.load_state(self.manifest)
 
     @property
@@ -77,9 +77,9 @@ class FoundJob:
     @property
     def counts(self) -> CompletionProgress | None:
         """The progress of a job that requires a number of successes; None for all others. Raises like `state`."""
-        from shoal.dialects.capabilities import Progress
+        from shoal.dialects.capabilities import StatusProgress
 
-        progress = self.dialect.capability(Progress)
+        progress = self.dialect.capability(StatusProgress)
         return progress.completion(self.manifest) if progress is not None else None
 
     @property

@@ -9,7 +9,7 @@ from shoal.cli.job_lookup import FoundJob
 from shoal.cli.manifest_files import Manifest
 from shoal.cli.reasons import why_idle, why_not_started
 from shoal.dialects import dialect_of
-from shoal.dialects.capabilities import Warnings
+from shoal.dialects.capabilities import ManifestWarnings
 from shoal.dialects.dialect import StateUnreadable, warnings_of
 from shoal.engine import JobState
 from shoal.kube.errors import Cause
@@ -64,7 +64,7 @@ def idle_warnings(manifest: Manifest, *, is_submitted: bool = False) -> list[str
     with suppress(StateUnreadable):  # of a status that was written by hand
         if found.counts is not None and found.counts.wanted == 0:
             return [FieldWarning("spec", "it requires 0 completions: it succeeds without a pod")]
-    warnings = dialect.capability(Warnings)
+    warnings = dialect.capability(ManifestWarnings)
     if warnings is not None and warnings.covers_idle_jobs and not any(found.sizes.values()):
         return []
     if is_submitted and found.job is not None and why_not_started(found.job):

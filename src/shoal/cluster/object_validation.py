@@ -6,7 +6,7 @@ The same questions with two sets of rules: built-in kinds have theirs in `shoal.
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -156,7 +156,7 @@ def check_new(kind: Kind, obj: Obj, *, allow_loopback: bool = False, admission: 
     causes = validation.validate_create(kind, obj, allow_loopback=allow_loopback)
     if kind.custom:
         webhook_causes = admission.check(obj, None) if admission is not None else []
-        causes = merge_causes(webhook_causes, causes + structural_schema.validate(schema_of(kind), obj))
+        causes = merge_causes(webhook_causes, causes + _schema_errors(kind, obj))
     elif admission is not None:
         causes += admission.check(obj, None)
     elif kind == kinds.CUSTOM_RESOURCE_DEFINITION:
@@ -177,7 +177,7 @@ def check_change(
     causes = validation.validate_update(kind, new, old, subresource, allow_loopback=allow_loopback)
     if kind.custom:
         webhook_causes = admission.check(new, old) if admission is not None else []
-        causes = merge_causes(webhook_causes, causes + structural_schema.validate(schema_of(kind), new, old))
+        causes = merge_causes(webhook_causes, causes + _schema_errors(kind, new, old))
     elif admission is not None:
         causes += admission.check(new, old)
     elif kind == kinds.CUSTOM_RESOURCE_DEFINITION and subresource == "" and new.get("spec") != old.get("spec"):
@@ -186,17 +186,23 @@ def check_change(
         raise invalid(kind, name_of(new), causes)
 
 
-def admission_warnings(kind: Kind, obj: Obj, admitted_resources: Container[str]) -> tuple[str, ...]:
-    """Warnings about an object that is valid; objects of `admitted_resources` are also validated by a program."""
-    if kind == kinds.REPLICA_SET_V1BETA1:
-        chosen = selectors.from_label_selector(at_path(obj, "spec", "selector"))
-        return (
-            f"Kubernetes no longer serves {kind}: this one is understood as {kinds.REPLICA_SET} of the pods with "
-            f"{chosen}; write apiVersion: {kinds.REPLICA_SET.api_version} and that selector",
-        )
-    if kind != kinds.CUSTOM_RESOURCE_DEFINITION:
+def _schema_errors(kind: Kind, obj: Obj, old: Obj | None = None) -> list[Cause]:
+    """By the definition of a custom kind: its schema, then its rules."""
+    found = structural_schema.validate(schema_of(kind), obj, old)
+    if any(cause.reason in structural_schema.BLOCKING for cause in found):
+        return found
+    return [*found, *structural_schema.broken_rules(kind, obj, old)]
+
+
+def version_warnings(kind: Kind, obj: Obj) -> tuple[str, ...]:
+    """A warning about a version that Kubernetes no longer serves."""
+    if kind != kinds.REPLICA_SET_V1BETA1:
         return ()
-    return tuple(structural_schema.crd_warnings(obj, validated_elsewhere=name_of(obj) in admitted_resources))
+    chosen = selectors.from_label_selector(at_path(obj, "spec", "selector"))
+    return (
+        f"Kubernetes no longer serves {kind}: this one is understood as {kinds.REPLICA_SET} of the pods with "
+        f"{chosen}; write apiVersion: {kinds.REPLICA_SET.api_version} and that selector",
+    )
 
 
 def is_unchanged(new: Mapping[str, Any], old: Mapping[str, Any]) -> bool:

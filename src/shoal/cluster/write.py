@@ -29,7 +29,6 @@ from shoal.kube.errors import (
     not_found,
     stale,
 )
-from shoal.kube.kinds import Kind
 from shoal.kube.objects import Key, Obj
 from shoal.kube.schemas import schema_of
 
@@ -94,11 +93,8 @@ class Writer:
         object_validation.check_new(kind, obj, allow_loopback=self._allow_loopback, admission=admission)
         self._check_absent(resource, key, meta)
         stored = self._store(resource, obj, None, options)
-        warnings += self._warnings(kind, obj)
+        warnings += object_validation.version_warnings(kind, obj)
         return WriteResult(resource.from_storage(stored), True, warnings, obj if resource.is_storage_version else None)
-
-    def _warnings(self, kind: Kind, obj: Obj) -> tuple[str, ...]:
-        return object_validation.admission_warnings(kind, obj, self._core.admissions)
 
     def _admission(self, resource: Resource) -> Admission | None:
         return self._core.admissions.get(resource.kind.resource)
@@ -275,7 +271,7 @@ class Writer:
             if not options.dry_run:
                 self._core.remove(resource, key)
             return WriteResult(resource.from_storage(final), warnings=warnings)
-        warnings += self._warnings(resource.kind, new)
+        warnings += object_validation.version_warnings(resource.kind, new)
         after = resource.from_storage(self._store(resource, new, stored, options))
         return WriteResult(after, False, warnings, new if resource.is_storage_version else None)
 

@@ -86,7 +86,7 @@ class OwnedObjects(Capability):
     children: tuple[ChildKind, ...]
 
     @abstractmethod
-    def build_object(self, manifest: Obj, apply: Apply, is_new: bool) -> Obj:
+    def build_object(self, manifest: Obj, apply: Apply, *, is_new: bool) -> Obj:
         """The object; of one that exists already (not `is_new`) what has to be changed."""
 
     @abstractmethod
@@ -117,8 +117,8 @@ class OwnedObjectsWrapper(OwnedObjects):
         self._inner = inner
         self.children = children
 
-    def build_object(self, manifest: Obj, apply: Apply, is_new: bool) -> Obj:
-        return self._inner.build_object(manifest, apply, is_new)
+    def build_object(self, manifest: Obj, apply: Apply, *, is_new: bool) -> Obj:
+        return self._inner.build_object(manifest, apply, is_new=is_new)
 
     def locate_object(self, manifest: Obj, target: Target) -> tuple[Kind, str]:
         return self._inner.locate_object(manifest, target)
@@ -171,7 +171,7 @@ class Gangs(Capability):
 # --- what people do to a job ---------------------------------------------------------------------------------------
 
 
-class Commands(Capability):
+class JobCommands(Capability):
     """Requests to a job that are objects of their own and are deleted once they have taken effect."""
 
     kind: Kind
@@ -218,7 +218,7 @@ class Suspension(Capability):
 # --- what people write ---------------------------------------------------------------------------------------------
 
 
-class Warnings(Capability):
+class ManifestWarnings(Capability):
     """Remarks on manifests that are accepted and probably not meant."""
 
     covers_idle_jobs = False  # whether a job without tasks is among them
@@ -295,7 +295,7 @@ class CompletionProgress:
     failed: int  # pods, of which others may have taken the place since
 
 
-class Progress(Capability):
+class StatusProgress(Capability):
     """What the status shows of running tasks, for languages whose stored state has only what must survive a crash."""
 
     @abstractmethod

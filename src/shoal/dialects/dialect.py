@@ -20,8 +20,8 @@ from shoal.dialects.capabilities import (
     ClusterValidation,
     DialectSettings,
     Lookup,
+    ManifestWarnings,
     OwnedObjects,
-    Warnings,
 )
 from shoal.engine import Create, Job, JobState, Observed, ObservedPod, TaskRef
 from shoal.kube.errors import Cause
@@ -239,5 +239,5 @@ def write_errors(dialect: Dialect, new: Obj, old: Obj | None, lookup: Lookup) ->
 
 def warnings_of(dialect: Dialect, new: Obj, old: Obj | None) -> list[str]:
     """What is accepted and probably not meant."""
-    warnings = dialect.capability(Warnings)
+    warnings = dialect.capability(ManifestWarnings)
     return warnings.warn(new, old) if warnings is not None else []

@@ -20,7 +20,7 @@ from pydantic import ValidationError, WithJsonSchema
 
 from shoal.dialects import state_annotation
 from shoal.dialects.base_settings import BaseSettings
-from shoal.dialects.capabilities import Progress
+from shoal.dialects.capabilities import StatusProgress
 from shoal.dialects.dialect import Dialect, ManifestInvalid, Owner, StatePatch, StatusReport
 from shoal.dialects.displayed_state import complete_state
 from shoal.dialects.job_limits import size_error
@@ -251,21 +251,19 @@ class IndexedDialect(Dialect, Generic[S]):
                 if task.outcome is not None and not task.dropped and (role.name, task.index) not in present:
                     counts[role.name]["succeeded" if task.outcome.is_ok else "failed"] += 1
         roles = {name: dict(sorted(found.items())) for name, found in sorted(counts.items()) if found}
-        return StatusReport(status={"phase": _phase(state), "roles": roles})
+        outcome = state.run.outcome
+        if state.is_ended:
+            phase = outcome.phrase if outcome is not None else BAD.phrase
+        elif state.is_held:
+            phase = "Suspended"
+        else:
+            phase = "Running" if state.run.ran is not None and state.run.is_open else "Pending"
+        return StatusReport(status={"phase": phase, "roles": roles})
 
     _no_settings: ClassVar[BaseSettings] = BaseSettings()
 
 
-def _phase(state: JobState) -> str:
-    outcome = state.run.outcome
-    if state.is_ended:
-        return outcome.phrase if outcome is not None else BAD.phrase
-    if state.is_held:
-        return "Suspended"
-    return "Running" if state.run.ran is not None and state.run.is_open else "Pending"
-
-
-class _CountedTasks(Progress):
+class _CountedTasks(StatusProgress):
     """Of equal pods, the first ones are shown as running."""
 
     def __init__(self, dialect: IndexedDialect[Any]) -> None:

@@ -6,6 +6,8 @@ been written by a user of the job, so that what it unfolds to is bounded too, be
 
 from __future__ import annotations
 
+from shoal.kube.objects import Obj
+
 LARGEST_JOB = 10_000  # tasks, over all roles
 LARGEST_INDEXED = 100_000  # completions of a batch Job by index, each of which is remembered
 MOST_INDEXES = 10 * LARGEST_JOB  # that the ranges of one stored state expand to: a task is in several of them
@@ -21,13 +23,15 @@ def stored_seconds(value: int | None) -> int | None:
     return value
 
 
-def within_limit(size: str) -> str:
-    """The rule in CEL for a list of roles `r`. A role that is too large alone is its own schema's business."""
-    sizes = f"self.map(r, {size})"
-    return f"self.exists(r, {size} > {LARGEST_JOB}) || {sizes}.sum() <= {LARGEST_JOB}"
-
-
-WITHIN_LIMIT = f"a job has at most {LARGEST_JOB} tasks in all: split it into several jobs"
+def within_limit(size: str) -> Obj:
+    """The rule of a list of roles `r`, for a definition. A role that is too large alone is what its schema refuses."""
+    # In one loop, because the loops of a rule have at most 9,999 iterations: a role too large alone counts as a debt.
+    sizes = f"self.map(r, {size} > {LARGEST_JOB} ? -{LARGEST_JOB**2} : {size})"
+    return {
+        "rule": f"{sizes}.sum() <= {LARGEST_JOB}",
+        "message": f"a job has at most {LARGEST_JOB} tasks in all: split it into several jobs",
+        "reason": "FieldValueInvalid",
+    }
 
 
 def size_error(count: int) -> str:

@@ -148,19 +148,21 @@ def _pack_settled(settled: Mapping[str, SettledReason]) -> tuple[dict[str, Settl
     """What is stored as it is, and what is packed as bytes: many pods settled for one reason, at most one per index."""
     several: dict[tuple[str, str, bool | None], dict[int, str]] = {}
     for uid, why in settled.items():
-        if _is_uuid(uid):
+        if _UUID.fullmatch(uid):
             several.setdefault((why.role, why.reason, why.ok), {}).setdefault(why.index, uid)
     packed = {key: found for key, found in several.items() if len(found) >= _WORTH_PACKING}
     inside = {uid for found in packed.values() for uid in found.values()}
     leaving = [
-        _SettledPods(role, reason, format_ranges(found), _encode_uids(found[index] for index in sorted(found)), ok)
+        _SettledPods(
+            role,
+            reason,
+            format_ranges(found),
+            b85encode(b"".join(UUID(found[index]).bytes for index in sorted(found))).decode(),
+            ok,
+        )
         for (role, reason, ok), found in packed.items()
     ]
     return {uid: why for uid, why in settled.items() if uid not in inside}, leaving
-
-
-def _encode_uids(uids: Iterable[str]) -> str:
-    return b85encode(b"".join(UUID(uid).bytes for uid in uids)).decode()
 
 
 def _unpack_settled(leaving: Iterable[_SettledPods]) -> Iterator[tuple[str, SettledReason]]:
@@ -171,11 +173,6 @@ def _unpack_settled(leaving: Iterable[_SettledPods]) -> Iterator[tuple[str, Sett
                 str(UUID(bytes=data[place * 16 : place * 16 + 16])),
                 SettledReason(each.role, index, each.reason, each.ok),
             )
-
-
-def _is_uuid(uid: str) -> bool:
-    """Whether these are sixteen bytes, written in the usual way."""
-    return _UUID.fullmatch(uid) is not None
 
 
 # --- roles ---------------------------------------------------------------------------------------------------------
@@ -241,7 +238,9 @@ class _RangeExpander:
 def _state(stored: _StoredState, most_indexes: int) -> JobState:
     stored_seconds(stored.run.delay_seconds)
     for record in (stored.run, stored.stamps, *stored.due.values()):
-        _check_zones(record)
+        for name, value in msgspec.structs.asdict(record).items():
+            if isinstance(value, datetime) and value.tzinfo is None:  # not comparable with others
+                raise ValueError(f"{name} is a time without a zone: {value.isoformat()}")
     unfolded = _RangeExpander(most_indexes)
     return JobState(
         run=stored.run,
@@ -255,13 +254,6 @@ def _state(stored: _StoredState, most_indexes: int) -> JobState:
         frozen=stored.frozen,
         memo=stored.memo,
     )
-
-
-def _check_zones(record: msgspec.Struct) -> None:
-    """Times without a zone cannot be compared with others."""
-    for name, value in msgspec.structs.asdict(record).items():
-        if isinstance(value, datetime) and value.tzinfo is None:
-            raise ValueError(f"{name} is a time without a zone: {value.isoformat()}")
 
 
 def _role_state(role: _StoredRole, unfolded: Callable[[str], tuple[int, ...]]) -> RoleState:

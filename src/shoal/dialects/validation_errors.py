@@ -59,39 +59,29 @@ def _cause(error: ErrorDetails, prefix: str, right: Mapping[str, str]) -> Cause:
     if kind == "extra_forbidden":
         return forbidden(path, "there is no such key")
     if kind == "literal_error":
-        return not_supported(path, value, [choice.strip("' ") for choice in _choices(context["expected"])])
+        choices = (choice.strip("' ") for choice in context["expected"].replace(" or ", ", ").split(", "))
+        return not_supported(path, value, [choice for choice in choices if choice])
     if kind in _TYPES:
         words = _joined(f"must be {_TYPES[kind]}", meaning)
         return Cause("FieldValueTypeInvalid", invalid(path, value, words).message, path)
     if kind == "value_error":
-        return _own_rule(error, path, error["input"])
-    return invalid(path, value, _joined(_LIMITS.get(kind, _verbatim)(context, error["msg"]), meaning))
+        words, given = str(context.get("error")), error["input"]  # a rule of Shoal's, with its own message
+        if isinstance(given, str | int | float):
+            return invalid(path, given, words)
+        return Cause("FieldValueInvalid", words, path)
+    message = error["msg"]
+    limit = _LIMITS[kind](context) if kind in _LIMITS else message[:1].lower() + message[1:]
+    return invalid(path, value, _joined(limit, meaning))
 
 
-def _choices(expected: str) -> list[str]:
-    return expected.replace(" or ", ", ").split(", ")
-
-
-def _own_rule(error: ErrorDetails, path: str, value: Any) -> Cause:
-    """A rule of Shoal's, with its own message."""
-    words = str((error.get("ctx") or {}).get("error"))
-    return (
-        invalid(path, value, words) if isinstance(value, str | int | float) else Cause("FieldValueInvalid", words, path)
-    )
-
-
-def _verbatim(_: Mapping[str, Any], message: str) -> str:
-    return message[:1].lower() + message[1:]
-
-
-_LIMITS: dict[str, Callable[[Mapping[str, Any], str], str]] = {
-    "greater_than_equal": lambda context, _: f"must be {_plain(context['ge'])} or more",
-    "less_than_equal": lambda context, _: f"must be {_plain(context['le'])} or less",
-    "greater_than": lambda context, _: f"must be more than {_plain(context['gt'])}",
-    "less_than": lambda context, _: f"must be less than {_plain(context['lt'])}",
-    "string_pattern_mismatch": lambda context, _: f"must match {context['pattern']}",
-    "too_short": lambda context, _: f"must have {context['min_length']} or more",
-    "too_long": lambda context, _: f"must have {context['max_length']} or fewer",
+_LIMITS: dict[str, Callable[[Mapping[str, Any]], str]] = {
+    "greater_than_equal": lambda context: f"must be {_plain(context['ge'])} or more",
+    "less_than_equal": lambda context: f"must be {_plain(context['le'])} or less",
+    "greater_than": lambda context: f"must be more than {_plain(context['gt'])}",
+    "less_than": lambda context: f"must be less than {_plain(context['lt'])}",
+    "string_pattern_mismatch": lambda context: f"must match {context['pattern']}",
+    "too_short": lambda context: f"must have {context['min_length']} or more",
+    "too_long": lambda context: f"must have {context['max_length']} or fewer",
 }
 
 

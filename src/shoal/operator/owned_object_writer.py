@@ -57,7 +57,7 @@ class OwnedObjectWriter:
             raise NameConflict(
                 f"there is a {kind.kind} {name} of another owner; delete or rename it, or rename the job"
             )
-        patch = owned.build_object(manifest, apply, False)
+        patch = owned.build_object(manifest, apply, is_new=False)
         if shows(found, patch):
             return
         patch["metadata"] = {**patch["metadata"], "uid": uid_of(found)}
@@ -66,7 +66,7 @@ class OwnedObjectWriter:
     async def _create(self, manifest: Obj, apply: Apply, kind: Kind, where: Key) -> Obj | None:
         """None where it was created; else the object that exists already, which our informers do not show yet."""
         assert self._owned is not None
-        made = self._owned.build_object(manifest, apply, True)
+        made = self._owned.build_object(manifest, apply, is_new=True)
         if isinstance(apply.target, GroupRef) and self._gangs is not None:
             gangs = self._gangs
             gangs.replace_group(made, self._related.of_kind(kind, key_of(manifest)))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from shoal.controller_runtime.rights import INFORMER_VERBS, Permission, permissions_on
-from shoal.dialects.capabilities import ClusterValidation, Commands, DeletionMark, Gangs, OwnedObjects, RunOwner
+from shoal.dialects.capabilities import ClusterValidation, DeletionMark, Gangs, JobCommands, OwnedObjects, RunOwner
 from shoal.dialects.dialect import Dialect
 from shoal.kube.kinds import CONFIG_MAP, EVENT, POD, SECRET, Kind
 
@@ -49,7 +49,7 @@ def dialect_rights(dialect: Dialect) -> list[Permission]:
     for child in owned.children if owned is not None else ():
         is_group = gangs is not None and child.kind == gangs.group
         rights += group_rights(dialect) if is_group else _on_child(child.kind)
-    if (commands := dialect.capability(Commands)) is not None:
+    if (commands := dialect.capability(JobCommands)) is not None:
         rights += permissions_on(commands.kind, ("delete", *INFORMER_VERBS), "to execute commands for jobs, once each")
     if dialect.capability(RunOwner) is not None:
         rights += permissions_on(

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from shoal.cluster.client import Cluster
 from shoal.cluster.clock import Clock
 from shoal.cluster.informer import Change, Informer
-from shoal.dialects.capabilities import Commands, Gangs, OwnedObjects
+from shoal.dialects.capabilities import Gangs, JobCommands, OwnedObjects
 from shoal.dialects.children import observe_children, open_gates
 from shoal.dialects.dialect import Dialect
 from shoal.engine import Command, CommandRef, ObservedGroup, ObservedObject, OwnedObjectRef
@@ -52,7 +52,7 @@ class RelatedObjectIndex:
     ) -> None:
         self._owned = dialect.capability(OwnedObjects)
         self._gangs = dialect.capability(Gangs)
-        self._commands = dialect.capability(Commands)
+        self._commands = dialect.capability(JobCommands)
         self._wake = wake
         self._waiting_for: dict[ObjectRef, set[Key]] = {}  # required objects -> jobs that wait for them
         self._required_by: dict[Key, frozenset[ObjectRef]] = {}  # the same by job

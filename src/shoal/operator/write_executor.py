@@ -16,7 +16,7 @@ from typing import Any
 
 from shoal.cluster.client import Cluster, DeleteOptions, DeletionPropagation, OutcomeUnknown, PatchType, Preconditions
 from shoal.controller_runtime.metrics import Metrics
-from shoal.dialects.capabilities import Commands, DeletionMark, OwnedObjects, PodFinalizer, RunOwner
+from shoal.dialects.capabilities import DeletionMark, JobCommands, OwnedObjects, PodFinalizer, RunOwner
 from shoal.dialects.dialect import Dialect
 from shoal.engine import (
     Accepted,
@@ -72,7 +72,7 @@ class WriteExecutor:
         self._dialect = dialect
         self._run_owner = dialect.capability(RunOwner)
         self._owned_objects = dialect.capability(OwnedObjects)
-        self._commands = dialect.capability(Commands)
+        self._commands = dialect.capability(JobCommands)
         self._mark = dialect.capability(DeletionMark)
         self._finalizer = dialect.capability(PodFinalizer)
         self._pods = pods

@@ -16,13 +16,13 @@ from shoal.cluster.apimachinery import Machinery
 from shoal.kube.errors import ApiError, Cause
 from shoal.kube.kinds import POD, Kind
 from shoal.kube.objects import Obj, annotations_of, at_path, key_of, name_of
-from shoal.kube.quantity_format import amounts
 from shoal.kube.schema_errors import SchemaMismatch, Steps, find_mismatches
 from shoal.kube.schemas import named, schema_of
+from shoal.kube.structural_schema import broken_rules
 from shoal.scheduler.api.hypernodes import HYPER_NODE
 from shoal.scheduler.api.hypernodes import check as check_hypernode
 from shoal.scheduler.api.implicit_pod_groups import SCHEDULER
-from shoal.scheduler.api.pod_groups import BELOW_ZERO, ONE_TIER, POD_GROUP, QUEUE
+from shoal.scheduler.api.pod_groups import POD_GROUP, QUEUE
 from shoal.scheduler.messages import text
 from shoal.scheduler.planner.from_objects import HIERARCHY, group_from, pod_from, queue_from
 from shoal.scheduler.planner.gang_types import Queue
@@ -90,6 +90,8 @@ def queue_errors(new: Obj, old: Obj | None, stored: list[Obj] | None) -> list[Ca
         return hierarchy
     if odd := _type_errors(QUEUE, new):
         return [*hierarchy, *odd]
+    if broken := broken_rules(QUEUE, new):
+        return [*hierarchy, *broken]
     try:
         queue = queue_from(new)
         if stored is None:
@@ -131,14 +133,9 @@ def group_errors(new: Obj, old: Obj | None, stored: list[Obj] | None) -> list[Ca
         return []
     if odd := _type_errors(POD_GROUP, new):
         return odd
-    found: list[Cause] = []
-    near = at_path(new, "spec", "networkTopology", default={})
-    if "highestTierAllowed" in near and near.get("highestTierName"):
-        found.append(_cause("spec.networkTopology", ONE_TIER))
+    found = broken_rules(POD_GROUP, new)
     try:
         group = group_from({**new, "status": {}})
-        if any(amount < 0 for amount in (group.min_resources or amounts(None)).values()):
-            found.append(_cause("spec.minResources", BELOW_ZERO))
         if old is None and stored is not None:
             admit_group(_known(stored), group.queue)
     except QueueInvalid as refused:

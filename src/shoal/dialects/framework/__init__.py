@@ -1,10 +1,10 @@
 """The dialect of FrameworkController: `frameworkcontroller.microsoft.com/v1`, kind Framework.
 
 * `dialect`: the language as the operator sees it, put together from the other modules;
-* `spec`, `template_fields`, `update_rules`, `crd`: the manifest, its defaults and mistakes, its permitted changes, and
-  its CRD;
-* `settings`, `pod_failure_spec`, `completion_codes`: the configuration, what a failed pod means, and the codes of all
-  other outcomes;
+* `spec`, `template_fields`, `crd`: the manifest, its defaults and mistakes, its permitted changes, and its
+  CRD;
+* `settings`, `pod_failure_spec`, `controller_outcomes`: the configuration, what a failed pod means, and the codes of
+  all other outcomes;
 * `pod_preview`: which errors an API server will return for the pods, before they are created;
 * `job_spec`: a manifest as the engine's model, all policies of this dialect in one module;
 * `pod_builder`: builds the ConfigMap of an attempt and the pods of its tasks, and finds the owner of an object;

@@ -9,7 +9,6 @@ from typing import Any
 from shoal.dialects.framework import template_fields
 from shoal.dialects.framework.pod_preview import preview_pods
 from shoal.dialects.framework.spec import roles_of, tasks_of
-from shoal.kube.errors import Cause
 from shoal.kube.objects import Obj, annotations_of, at_path
 from shoal.kube.schema_errors import FieldWarning, find_unknown_fields
 from shoal.kube.schemas import named
@@ -43,25 +42,17 @@ def scale_patch(manifest: Obj, sizes: Mapping[str, int]) -> list[Obj]:
         if (role.get("taskNumber") or 0) == size:
             continue
         asked = _counts_of_all(role, notes.pop(name, None))
-        operations += _scaled(role, f"/spec/taskRoles/{known[name]}", size, asked)
-        after = _resized(role, size, asked)
+        path, policy = f"/spec/taskRoles/{known[name]}", role.get(_POLICY) or {}
+        counts = asked if size else []
+        operations += [
+            {"op": "test", "path": f"{path}/name", "value": role["name"]},
+            _set(role, "taskNumber", path, size),
+            *(_set(policy, count, f"{path}/{_POLICY}", size) for count in counts),
+        ]
+        after = {**role, "taskNumber": size, _POLICY: {**policy, **dict.fromkeys(counts, size)}}
         if _counts_of_all(after) != asked:
             notes[name] = {"shape": _shape(after), "all": asked}
     return operations + (_write_notes(manifest, notes) if notes != remembered else [])
-
-
-def _scaled(role: Obj, path: str, size: int, asked: list[str]) -> Iterator[Obj]:
-    yield {"op": "test", "path": f"{path}/name", "value": role["name"]}
-    yield _set(role, "taskNumber", path, size)
-    policy = role.get(_POLICY) or {}
-    for count in asked if size else ():
-        yield _set(policy, count, f"{path}/{_POLICY}", size)
-
-
-def _resized(role: Obj, size: int, asked: list[str]) -> Obj:
-    """The role as the patch leaves it."""
-    counts = dict.fromkeys(asked, size) if size else {}
-    return {**role, "taskNumber": size, _POLICY: {**(role.get(_POLICY) or {}), **counts}}
 
 
 def _counts_of_all(role: Obj, note: Any = None) -> list[str]:
@@ -120,12 +111,10 @@ def warn(manifest: Obj, old: Obj | None = None) -> list[str]:
             found += [FieldWarning(f"{path}.{odd}", f"read as {proper}") for odd, proper in odd_fields]
             found += find_unknown_fields(named("PodTemplateSpec"), template_fields.canonical(pod), path)
             found += _barrier(template_fields.canonical(pod), path)
-    return found + [_preview_warning(cause) for cause in preview_pods(manifest)]
-
-
-def _preview_warning(cause: Cause) -> str:
-    text = f"{cause.message}; the role's pods will be refused"
-    return FieldWarning(cause.field, text) if cause.field else text
+    for cause in preview_pods(manifest):
+        text = f"{cause.message}; the role's pods will be refused"
+        found.append(FieldWarning(cause.field, text) if cause.field else text)
+    return found
 
 
 def _waits(manifest: Obj) -> Iterator[str]:
@@ -143,17 +132,15 @@ def _waits(manifest: Obj) -> Iterator[str]:
 def _barrier(pod: Obj, path: str) -> Iterator[str]:
     """A restarted init container never reports the barrier time-out to the controller."""
     policy, first = at_path(pod, "spec", "restartPolicy", default="Always"), at_path(pod, "spec", "initContainers")
-    waits = isinstance(first, list) and any(_is_barrier(container) for container in first)
+    waits = False
+    for container in first if isinstance(first, list) else ():
+        if isinstance(container, dict):
+            command = container.get("command")
+            words = [str(container.get("image")), *(map(str, command) if isinstance(command, list) else ())]
+            starts_shoal = [word.rpartition("/")[2] for word in words[1:3]] == ["shoal", "barrier"]
+            waits = waits or starts_shoal or any(_BARRIER in word for word in words)
     if waits and policy != "Never":
         yield FieldWarning(
             f"{path}.spec.restartPolicy",
             f"{policy} restarts the barrier in place, so its time-out can never free the other pods; use Never",
         )
-
-
-def _is_barrier(container: Any) -> bool:
-    if not isinstance(container, dict):
-        return False
-    command = container.get("command")
-    words = [str(container.get("image")), *(map(str, command) if isinstance(command, list) else ())]
-    return any(_BARRIER in word for word in words) or [w.rpartition("/")[2] for w in words[1:3]] == ["shoal", "barrier"]

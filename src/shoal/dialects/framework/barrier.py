@@ -49,20 +49,18 @@ def addresses(framework: Obj) -> dict[str, list[str]]:
     roles = at_path(status or {}, "attemptStatus", "taskRoleStatuses", default=())
     tasks = {role.get("name"): role.get("taskStatuses") or () for role in roles}
     return {
-        name: [ip for task in tasks.get(name, ())[:size] if (ip := _address(task))] for name, size in _roles(framework)
+        name: [
+            ip
+            for task in tasks.get(name, ())[:size]
+            if not task.get("deletionPending") and (ip := at_path(task, "attemptStatus", "podIP", default=""))
+        ]
+        for name, size in _roles(framework)
     }
 
 
 def _roles(framework: Obj) -> Iterator[tuple[str, int]]:
     for role in at_path(framework, "spec", "taskRoles", default=()):
         yield role["name"], role.get("taskNumber") or 0
-
-
-def _address(task: Obj) -> str:
-    if task.get("deletionPending"):
-        return ""
-    found: str = at_path(task, "attemptStatus", "podIP", default="")
-    return found
 
 
 def framework_json(framework: Obj) -> str:

@@ -11,7 +11,6 @@ import binascii
 import gzip
 import re
 import zlib
-from typing import Any
 
 import msgspec
 
@@ -51,15 +50,12 @@ def unpacked(status: Obj | None) -> Obj | None:
         return status
     rest = {key: value for key, value in attempt.items() if key != "taskRoleStatusesCompressed"}
     if rest.get("taskRoleStatuses") is None:
-        rest["taskRoleStatuses"] = _roles(squeezed)
+        try:
+            rest["taskRoleStatuses"] = msgspec.json.decode(_decompressed(base64.b64decode(squeezed, validate=True)))
+        except (binascii.Error, EOFError, zlib.error, ValueError, RecursionError) as problem:
+            where = "status.attemptStatus.taskRoleStatusesCompressed"
+            raise ValueError(f"{where} cannot be unpacked: {problem}") from None
     return {**status, "attemptStatus": rest}
-
-
-def _roles(squeezed: str) -> Any:
-    try:
-        return msgspec.json.decode(_decompressed(base64.b64decode(squeezed, validate=True)))
-    except (binascii.Error, EOFError, zlib.error, ValueError, RecursionError) as problem:
-        raise ValueError(f"status.attemptStatus.taskRoleStatusesCompressed cannot be unpacked: {problem}") from None
 
 
 def _decompressed(squeezed: bytes) -> bytes:

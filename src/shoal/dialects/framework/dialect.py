@@ -8,6 +8,7 @@ from typing import Any
 
 from shoal.dialects.capabilities import (
     HistorySnapshots,
+    ManifestWarnings,
     OperatorSettings,
     PodPreview,
     RunOwner,
@@ -15,7 +16,6 @@ from shoal.dialects.capabilities import (
     Snapshot,
     StatusSchema,
     Suspension,
-    Warnings,
 )
 from shoal.dialects.dialect import Dialect, Owner, StatePatch, StatusReport
 from shoal.dialects.framework import (
@@ -27,7 +27,6 @@ from shoal.dialects.framework import (
     pod_preview,
     spec,
     status,
-    update_rules,
 )
 from shoal.dialects.framework.settings import FrameworkSettings, idle_settings, workers
 from shoal.dialects.framework.settings import settings as read_settings
@@ -60,7 +59,7 @@ class _ExecutionType(Suspension):
         return actions.start_patch(manifest)
 
 
-class _FrameworkWarnings(Warnings):
+class _FrameworkWarnings(ManifestWarnings):
     covers_idle_jobs = True
 
     def warn(self, new: Obj, old: Obj | None) -> list[str]:
@@ -118,8 +117,7 @@ class FrameworkDialect(Dialect):
         return spec.default(manifest)
 
     def validate(self, new: Obj, old: Obj | None = None) -> list[Cause]:
-        changes = update_rules.transition_errors(new, old) if old is not None else []
-        return [*spec.admit(new), *changes]
+        return spec.admit(new, old)
 
     def to_job(self, manifest: Obj, settings: FrameworkSettings) -> Job:
         return job_spec.read(manifest, settings)

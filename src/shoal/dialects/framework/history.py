@@ -38,7 +38,9 @@ def snapshot(
     if notice.kind is NoticeKind.JOB_RETRY:
         if not switches.framework.on_framework_retry:
             return None
-        return Snapshot(about, ON_FRAMEWORK_RETRY, _framework(manifest, notice.record))
+        status = status_of(name_of(manifest), notice.record)
+        framework = {"apiVersion": names.API_VERSION, "kind": "Framework", **manifest, "status": status}
+        return Snapshot(about, ON_FRAMEWORK_RETRY, framework)
     retried = notice.kind is NoticeKind.TASK_RETRY
     if not (switches.task.on_task_retry if retried else switches.task.on_task_deletion):
         return None
@@ -64,14 +66,10 @@ def deletion_snapshot(gone: Obj, settings: FrameworkSettings) -> Snapshot | None
     return Snapshot(str(key_of(gone)), ON_FRAMEWORK_DELETION, last_version)
 
 
-def _framework(manifest: Obj, state: JobState) -> Obj:
-    last_version = {"apiVersion": names.API_VERSION, "kind": "Framework", **manifest}
-    return {**last_version, "status": status_of(name_of(manifest), state)}
-
-
 def _task(manifest: Obj, state: JobState, role: str, task: TaskState) -> Obj:
     framework, key = name_of(manifest), Key(namespace_of(manifest), name_of(manifest))
     run, role_state = state.run, state.role(role)
+    roles = (manifest.get("spec") or {}).get("taskRoles") or ()
     labels = {names.FRAMEWORK_NAME: framework, names.TASKROLE_NAME: role, names.TASK_INDEX: str(task.index)}
     annotations = {
         names.FRAMEWORK_NAMESPACE: key.namespace,
@@ -97,12 +95,6 @@ def _task(manifest: Obj, state: JobState, role: str, task: TaskState) -> Obj:
         "apiVersion": names.API_VERSION,
         "kind": "Task",
         "metadata": metadata,
-        "spec": _task_spec(manifest, role),
+        "spec": next((each.get("task") for each in roles if each.get("name") == role), None),
         "status": task_status(framework, role, task),
     }
-
-
-def _task_spec(manifest: Obj, role: str) -> Obj | None:
-    """Return the task spec of a role; None where the spec has no such role."""
-    written = (manifest.get("spec") or {}).get("taskRoles") or ()
-    return next((each.get("task") for each in written if each.get("name") == role), None)

@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from shoal.dialects.dialect import ManifestInvalid
-from shoal.dialects.framework import completion_codes
+from shoal.dialects.framework import controller_outcomes
 from shoal.dialects.framework.settings import FrameworkSettings
-from shoal.dialects.framework.spec import FrameworkSpec, RetryPolicy, TaskRole, spec_errors, spec_of
+from shoal.dialects.framework.spec import FrameworkSpec, RetryPolicy, spec_errors, spec_of
 from shoal.dialects.memo import memoize
 from shoal.engine import Job, Policies, Role
 from shoal.engine.policies import (
@@ -62,36 +62,36 @@ _POD_POLICY = PodPolicy(
     names=PodNames.INDEX,
     memory=Memory.RECORD,
     run_owner=RunOwnerPolicy(
-        leaving=completion_codes.CONFIGMAP_LEAVING,
-        gone=completion_codes.CONFIGMAP_GONE,
-        unseen=completion_codes.CONFIGMAP_UNSEEN,
+        leaving=controller_outcomes.CONFIGMAP_LEAVING,
+        gone=controller_outcomes.CONFIGMAP_GONE,
+        unseen=controller_outcomes.CONFIGMAP_UNSEEN,
     ),
 )
 _POD_END = PodEndPolicy(
     decisive_container=DecisiveContainer.LAST_FAILED,
     external_deletion=ExternalDeletion.LOST,
     at_termination=True,
-    leaving=completion_codes.POD_LEAVING,
-    gone=completion_codes.POD_GONE,
-    unseen=completion_codes.POD_UNSEEN,
-    ok=completion_codes.POD_SUCCEEDED,
+    leaving=controller_outcomes.POD_LEAVING,
+    gone=controller_outcomes.POD_GONE,
+    unseen=controller_outcomes.POD_UNSEEN,
+    ok=controller_outcomes.POD_SUCCEEDED,
     retry_at=RetryTiming.OVER,
     release=SlotRelease.GONE,
 )
 _REFUSALS = (
     CreationRefusal(None, texts=("object provided is unrecognized", "exceeded quota")),
-    CreationRefusal(completion_codes.POD_REFUSED_UNKNOWN, codes=frozenset({400, 403})),
+    CreationRefusal(controller_outcomes.POD_REFUSED_UNKNOWN, codes=frozenset({400, 403})),
     # A truncated response is no evidence about the pod, whatever its code.
     CreationRefusal(
-        completion_codes.POD_REFUSED_UNKNOWN,
+        controller_outcomes.POD_REFUSED_UNKNOWN,
         codes=frozenset({413, 422}),
         texts=("connection reset by peer", "unexpected EOF", ": EOF"),
     ),
-    CreationRefusal(completion_codes.POD_REFUSED, codes=frozenset({413, 422})),
+    CreationRefusal(controller_outcomes.POD_REFUSED, codes=frozenset({413, 422})),
 )
-_SHRINK = ShrinkPolicy(victims=VictimOrder.HIGHEST, mark=DropMark.LEDGER, outcome=completion_codes.SCALED_AWAY)
+_SHRINK = ShrinkPolicy(victims=VictimOrder.HIGHEST, mark=DropMark.LEDGER, outcome=controller_outcomes.SCALED_AWAY)
 _TEARDOWN = Teardown(
-    at_done=KeepPods.NONE, at_end=KeepPods.NONE, via=TeardownVia.RUN_OWNER, cut=completion_codes.CUT_OFF
+    at_done=KeepPods.NONE, at_end=KeepPods.NONE, via=TeardownVia.RUN_OWNER, cut=controller_outcomes.CUT_OFF
 )
 _READY = Ready((CountCondition(Tally.RUNNING, at_least=1),), sticky=True)
 
@@ -105,8 +105,8 @@ _ALL_DONE = CompletionRule(
     (CountCondition(Tally.DONE, of=ALL, at_least=Bound.SIZE),),
     Outcome(
         FailureClass.OK,
-        code=completion_codes.ALL_COMPLETED.code,
-        phrase=completion_codes.ALL_COMPLETED.phrase,
+        code=controller_outcomes.ALL_COMPLETED.code,
+        phrase=controller_outcomes.ALL_COMPLETED.phrase,
         text=_ALL_TEXT,
     ),
     finish=Finish.DRAINED,
@@ -143,22 +143,20 @@ def _parse_spec(manifest: Obj, settings: FrameworkSettings) -> _ParsedSpec:
         if mistakes:
             raise ManifestInvalid(mistakes)
         spec = spec_of(manifest)
-        roles = tuple(_role(role) for role in spec.task_roles)
+        roles = tuple(
+            Role(
+                role.name,
+                size=role.task_number,
+                retry=retry(role.task.retry_policy),
+                budget=_budget(role.task.retry_policy, BudgetScope.TASK),
+                force_after_seconds=role.task.pod_graceful_deletion_timeout_sec,
+            )
+            for role in spec.task_roles
+        )
         return _ParsedSpec(roles, _policies(spec, settings), spec.execution_type == "Stop")
 
     known: _ParsedSpec = memoize(settings.understood, manifest.get("spec"), read_afresh)
     return known
-
-
-def _role(role: TaskRole) -> Role:
-    policy = role.task.retry_policy
-    return Role(
-        role.name,
-        size=role.task_number,
-        retry=retry(policy),
-        budget=_budget(policy, BudgetScope.TASK),
-        force_after_seconds=role.task.pod_graceful_deletion_timeout_sec,
-    )
 
 
 def _policies(spec: FrameworkSpec, settings: FrameworkSettings) -> Policies:
@@ -169,7 +167,14 @@ def _policies(spec: FrameworkSpec, settings: FrameworkSettings) -> Policies:
     return Policies(
         pod_policy=_POD_POLICY,
         pod_end=_POD_END,
-        classify=_classify(settings),
+        classify=FailurePolicy(
+            rules=settings.rules,
+            no_code=controller_outcomes.NO_FAILED_CONTAINER,
+            refusals=_REFUSALS,
+            matched="Pod failed: PodPattern matched: ",
+            unmatched="Pod failed: PodPattern unmatched: ",
+            refused="Failed to create Pod: ",
+        ),
         run_retry=retry(spec.retry_policy, delay),
         budgets=(_budget(spec.retry_policy, BudgetScope.JOB),),
         completion=_completion(spec),
@@ -211,34 +216,19 @@ def _completion(spec: FrameworkSpec) -> Completion:
             (Tally.OK, policy.min_succeeded_task_count, _SUCCEEDED_TEXT),
         ):
             if need >= 1:
-                counts.append(_count(role.name, tally, need, text))
+                rule = CompletionRule(
+                    (CountCondition(tally, of=role.name, at_least=need),),
+                    Outcome(FailureClass.OK if tally is Tally.OK else FailureClass.UNKNOWN),
+                    finish=Finish.DRAINED,
+                    inherits=True,  # the outcome of the task that reached the count
+                    names_trigger=True,
+                    trigger_text=text,
+                )
+                counts.append(rule)
     return Completion(
         rules=(EarliestOf(tuple(counts)), _ALL_DONE),
         order=(DecisionSource.STOP, DecisionSource.COMPLETION),
-        stop=completion_codes.STOP_REQUESTED,
-        too_large=completion_codes.TOO_LARGE,
+        stop=controller_outcomes.STOP_REQUESTED,
+        too_large=controller_outcomes.TOO_LARGE,
         stop_finish=Finish.DRAINED,
-    )
-
-
-def _count(role: str, tally: Tally, need: int, text: str) -> CompletionRule:
-    """The outcome is that of the task that reached the count."""
-    return CompletionRule(
-        (CountCondition(tally, of=role, at_least=need),),
-        Outcome(FailureClass.OK if tally is Tally.OK else FailureClass.UNKNOWN),
-        finish=Finish.DRAINED,
-        inherits=True,
-        names_trigger=True,
-        trigger_text=text,
-    )
-
-
-def _classify(settings: FrameworkSettings) -> FailurePolicy:
-    return FailurePolicy(
-        rules=settings.rules,
-        no_code=completion_codes.NO_FAILED_CONTAINER,
-        refusals=_REFUSALS,
-        matched="Pod failed: PodPattern matched: ",
-        unmatched="Pod failed: PodPattern unmatched: ",
-        refused="Failed to create Pod: ",
     )

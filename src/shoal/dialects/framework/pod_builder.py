@@ -56,6 +56,10 @@ def build_pod(manifest: Obj, create: Create) -> Obj:
     assert isinstance(task, TaskRef)
     stamps = _stamps(manifest, task, create)
     pod = filled(_template(manifest, task.role), stamps)
+    spec, environment = dict(pod.get("spec") or {}), _environment(stamps)
+    for group in ("initContainers", "containers"):
+        if spec.get(group):
+            spec[group] = [_built_container(container, environment) for container in spec[group]]
     run_owner = _reference("v1", "ConfigMap", stamps[names.CONFIGMAP_NAME], create.build_context.run_owner)
     metadata = template_fields.metadata_of(pod)
     return {
@@ -69,7 +73,7 @@ def build_pod(manifest: Obj, create: Create) -> Obj:
             "annotations": {**metadata.get("annotations", {}), **stamps},
             "ownerReferences": [*metadata.get("ownerReferences", ()), run_owner],
         },
-        "spec": _built_spec(pod.get("spec") or {}, _environment(stamps)),
+        "spec": spec,
     }
 
 
@@ -136,14 +140,6 @@ def _environment(stamps: Mapping[str, str]) -> list[Obj]:
     ]
 
 
-def _built_spec(spec: Obj, environment: list[Obj]) -> Obj:
-    made = dict(spec)
-    for group in ("initContainers", "containers"):
-        if spec.get(group):
-            made[group] = [_built_container(container, environment) for container in spec[group]]
-    return made
-
-
 def _built_container(container: Obj, environment: list[Obj]) -> Obj:
     """Prepend the task's identity to the environment, and keep the end of the log when the container fails."""
     if not isinstance(container, dict):
@@ -185,8 +181,9 @@ def observe_pod(pod: Obj, manifest: Obj) -> ObservedPod | None:
             attempt=_number(stamps.get(names.TASK_ATTEMPT_ID)),
             instance=stamps.get(names.TASK_UID, ""),
         )
-    place = _task_ref(name_of(pod), name_of(manifest))
-    return None if place is None else read_pod(pod, role=place.role, index=place.index, owned=False)
+    name, prefix = name_of(pod), f"{name_of(manifest)}-"
+    place = _TASK_NAME.fullmatch(name.removeprefix(prefix)) if name.startswith(prefix) else None
+    return None if place is None else read_pod(pod, role=place[1], index=int(place[2]), owned=False)
 
 
 def run_owner(found: Obj, manifest: Obj) -> ObservedRunOwner:
@@ -200,11 +197,6 @@ def run_owner(found: Obj, manifest: Obj) -> ObservedRunOwner:
 
 def run_owner_name(manifest: Obj) -> str:
     return names.run_owner_name(name_of(manifest))
-
-
-def _task_ref(pod: str, framework: str) -> TaskRef | None:
-    found = _TASK_NAME.fullmatch(pod.removeprefix(f"{framework}-")) if pod.startswith(f"{framework}-") else None
-    return TaskRef(found[1], int(found[2])) if found else None
 
 
 def _number(text: str | None) -> int:

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
-from shoal.dialects.framework.completion_codes import CONFLICT, PERMANENT, TRANSIENT, UNRECOGNIZED, failure_class_of
+from shoal.dialects.framework.controller_outcomes import CONFLICT, PERMANENT, TRANSIENT, UNRECOGNIZED, failure_class_of
 from shoal.dialects.validation_errors import StrictModel
 from shoal.engine import FailureClass
 from shoal.engine.policies import ContainerPattern, FailureRule, PodPattern, Span
@@ -80,13 +80,12 @@ class PodFailureSpec(StrictModel):
 
 def rules(table: tuple[PodFailureSpec, ...]) -> tuple[FailureRule, ...]:
     """The ordered rules of the engine: exit codes of the protocol, the table, and whatever is left."""
-    return (*_PROTOCOL, *(_rule(entry) for entry in table), FailureRule(FailureClass.UNKNOWN, phrase=UNRECOGNIZED))
-
-
-def _rule(entry: PodFailureSpec) -> FailureRule:
-    attributes = tuple(entry.type.attributes)
-    patterns = tuple(_pod_pattern(pattern) for pattern in entry.pod_patterns)
-    return FailureRule(failure_class_of(attributes), entry.code, entry.phrase, attributes, patterns)
+    found = list(_PROTOCOL)
+    for entry in table:
+        attributes = tuple(entry.type.attributes)
+        patterns = tuple(_pod_pattern(pattern) for pattern in entry.pod_patterns)
+        found.append(FailureRule(failure_class_of(attributes), entry.code, entry.phrase, attributes, patterns))
+    return (*found, FailureRule(FailureClass.UNKNOWN, phrase=UNRECOGNIZED))
 
 
 def _pod_pattern(pattern: PodFailurePattern) -> PodPattern:
@@ -94,17 +93,16 @@ def _pod_pattern(pattern: PodFailurePattern) -> PodPattern:
         _compiled(pattern.name_regex),
         _compiled(pattern.reason_regex),
         _compiled(pattern.message_regex),
-        tuple(_container_pattern(container) for container in pattern.containers),
-    )
-
-
-def _container_pattern(pattern: ContainerFailurePattern) -> ContainerPattern:
-    return ContainerPattern(
-        _compiled(pattern.name_regex),
-        _compiled(pattern.reason_regex),
-        _compiled(pattern.message_regex),
-        _span(pattern.signal_range),
-        _span(pattern.code_range),
+        tuple(
+            ContainerPattern(
+                _compiled(container.name_regex),
+                _compiled(container.reason_regex),
+                _compiled(container.message_regex),
+                _span(container.signal_range),
+                _span(container.code_range),
+            )
+            for container in pattern.containers
+        ),
     )
 
 

@@ -43,22 +43,19 @@ def _pod_errors(template: Obj, path: str, stamps: dict[str, str]) -> Iterator[Ca
     proper = template_fields.canonical(template)
     wrong = list(find_mismatches(schema, proper))
     reported_paths = [path_of("", misfit.steps) for misfit in wrong]
-    pod = _pod(drop_unknown(schema, filled(remove_mismatches(proper, wrong) or {}, stamps)), stamps)
+    sound = drop_unknown(schema, filled(remove_mismatches(proper, wrong) or {}, stamps))
+    metadata = {
+        **template_fields.metadata_of(sound),
+        "name": stamps[names.POD_NAME],
+        "namespace": stamps[names.FRAMEWORK_NAMESPACE],
+        "uid": "u",
+        "creationTimestamp": "2020-01-01T00:00:00Z",
+    }
+    pod: Obj = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": sound.get("spec") or {}}
     apply_defaults(POD, pod)
     for cause in validate_create(POD, pod):
         if not is_at_or_below(cause.field, reported_paths):
             yield Cause(cause.reason, cause.message, f"{path}.{cause.field}")
-
-
-def _pod(template: Obj, stamps: dict[str, str]) -> Obj:
-    given = {"name": stamps[names.POD_NAME], "namespace": stamps[names.FRAMEWORK_NAMESPACE]}
-    metadata = {
-        **template_fields.metadata_of(template),
-        **given,
-        "uid": "u",
-        "creationTimestamp": "2020-01-01T00:00:00Z",
-    }
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template.get("spec") or {}}
 
 
 def _stamps(manifest: Obj, role: Obj) -> dict[str, str]:

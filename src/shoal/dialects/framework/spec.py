@@ -1,9 +1,9 @@
 """The user's manifest: models of `spec`, its defaults, and every mistake with its path.
 
-The models are the single source: the CRD (`crd`) is generated from them, defaults are those of the CRD, and
-`admit` reports what they reject. Only the types in the pod template are checked; the API server validates a pod when it
-is created, and `pod_preview` previews that validation. An unknown field is pruned by the CRD's schema, not rejected
-here.
+The models are the single source: the CRD (`crd`) is generated from them, with rules in CEL for its updates and its
+size, and defaults are those of the CRD. `admit` reports what models and rules reject. Only the types in the pod
+template are checked; the API server validates a pod when it is created, and `pod_preview` previews that validation. An
+unknown field is pruned by the CRD's schema, not rejected here.
 """
 
 from __future__ import annotations
@@ -14,19 +14,23 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, ValidationError, WithJsonSchema
 
-from shoal.dialects.framework import template_fields, update_rules
-from shoal.dialects.job_limits import LARGEST_JOB, WITHIN_LIMIT, size_error, within_limit
+from shoal.dialects.framework import template_fields
+from shoal.dialects.job_limits import LARGEST_JOB, within_limit
 from shoal.dialects.validation_errors import Model, causes
 from shoal.kube.errors import Cause
 from shoal.kube.objects import Obj
-from shoal.kube.schema_errors import find_mismatches
+from shoal.kube.patching.json_values import clone
+from shoal.kube.schema_errors import find_mismatches, is_at_or_below
 from shoal.kube.schemas import named
+from shoal.kube.structural_schema import apply_defaults, broken_rules
 from shoal.kube.validation.errors import duplicate, invalid, required
 
 NAME_PATTERN = "^[a-z0-9]{1,63}$"
 NAME = re.compile(NAME_PATTERN, re.ASCII)
 PREFIX_PATTERN = "^[a-z0-9]{1,58}$"  # of generateName: five letters follow
 PREFIX = re.compile(PREFIX_PATTERN, re.ASCII)
+
+MOST_ROLES = 9_999  # as many as the loops of a rule have iterations
 
 _RETRIES = "-2 retries always, -1 after every failure, 0 never, n at most n times"
 _COUNTS = "-1 or 0 switches the rule off, n asks for n tasks"
@@ -129,10 +133,8 @@ class TaskRole(Model):
     task: Annotated[FrameworkTask, Field(description="What every task of the role is made of")] = FrameworkTask()
 
 
-def _is_not_too_large(roles: list[TaskRole]) -> list[TaskRole]:
-    if wrong := size_error(sum(role.task_number for role in roles)):
-        raise ValueError(wrong)
-    return roles
+_STOPPED = "a Framework that was stopped stays stopped; delete it and create it again to run it again"
+_STARTED = "a Framework that was started keeps running; Stop ends it"
 
 
 class FrameworkSpec(Model):
@@ -143,24 +145,31 @@ class FrameworkSpec(Model):
         Literal["Create", "Start", "Stop"],
         Field(
             description="Create waits, Start runs, Stop ends it for good and keeps the object",
-            json_schema_extra={"x-kubernetes-validations": update_rules.rules()},
+            json_schema_extra={
+                "x-kubernetes-validations": [
+                    {
+                        "rule": "oldSelf != 'Stop' || self == 'Stop'",
+                        "message": _STOPPED,
+                        "reason": "FieldValueForbidden",
+                    },
+                    {
+                        "rule": "oldSelf != 'Start' || self != 'Create'",
+                        "message": _STARTED,
+                        "reason": "FieldValueForbidden",
+                    },
+                ]
+            },
         ),
     ] = "Start"
     retry_policy: Annotated[RetryPolicy, Field(description="Whether the whole is tried again")] = RetryPolicy()
-    task_roles: Annotated[list[TaskRole], AfterValidator(_is_not_too_large)] = Field(
+    task_roles: list[TaskRole] = Field(
         [],
-        max_length=LARGEST_JOB,
+        max_length=MOST_ROLES,
         description=f"The roles of the application, of at most {LARGEST_JOB} tasks in all; no tasks means paused",
         json_schema_extra={
             "x-kubernetes-list-type": "map",
             "x-kubernetes-list-map-keys": ["name"],
-            "x-kubernetes-validations": [
-                {
-                    "rule": within_limit("(has(r.taskNumber) ? r.taskNumber : 0)"),
-                    "message": WITHIN_LIMIT,
-                    "reason": "FieldValueInvalid",
-                }
-            ],
+            "x-kubernetes-validations": [within_limit("(has(r.taskNumber) ? r.taskNumber : 0)")],
         },
     )
 
@@ -170,20 +179,38 @@ def spec_of(manifest: Obj) -> FrameworkSpec:
     return FrameworkSpec.model_validate(manifest.get("spec") or {})
 
 
-def admit(manifest: Obj) -> list[Cause]:
-    """Return every mistake, with its path and what would be valid; an empty list admits the manifest."""
-    return [*_name_problems(manifest.get("metadata") or {}), *spec_errors(manifest)]
+def admit(manifest: Obj, old: Obj | None = None) -> list[Cause]:
+    """Return every mistake, with its path and what would be valid; an empty list admits the manifest.
+
+    With `old`, also what may not become of a stored Framework.
+    """
+    return [*_name_problems(manifest.get("metadata") or {}), *spec_errors(manifest, old)]
 
 
-def spec_errors(manifest: Obj) -> list[Cause]:
+def spec_errors(manifest: Obj, old: Obj | None = None) -> list[Cause]:
     """Every mistake of the spec alone."""
+    from shoal.dialects.framework.crd import kind
+
     spec = manifest.get("spec")
     found: list[Cause] = []
     try:
         FrameworkSpec.model_validate({} if spec is None else spec)
     except ValidationError as problems:
         found = causes(problems, prefix="spec", right=_EXPECTED)
-    return [*found, *_repeated_roles(spec), *_template_errors(manifest)]
+    wrong = [cause.field for cause in found]
+    for cause in broken_rules(kind(), _typed(manifest), _typed(old) if old is not None else None):
+        # A rule that reads what is wrong below its place says nothing more.
+        if not is_at_or_below(cause.field, wrong) and not any(is_at_or_below(each, [cause.field]) for each in wrong):
+            found.append(cause)
+    return [*found, *repeated_roles(spec), *_template_errors(manifest)]
+
+
+def _typed(manifest: Obj) -> Obj:
+    """With its executionType, which rules compare with that before."""
+    spec = manifest.get("spec")
+    if not isinstance(spec, dict) or spec.get("executionType") is not None:
+        return manifest
+    return {**manifest, "spec": {**spec, "executionType": FrameworkSpec.model_fields["execution_type"].default}}
 
 
 def _template_errors(manifest: Obj) -> Iterator[Cause]:
@@ -210,7 +237,7 @@ def _bad_name(path: str, name: str, *, longest: int = 63) -> Cause:
     return invalid(path, name, f"must consist of 1 to {longest} lower case letters and digits{example}")
 
 
-def _repeated_roles(spec: Any) -> list[Cause]:
+def repeated_roles(spec: Any) -> list[Cause]:
     """At the path the API server itself names for entries of one key."""
     seen: set[str] = set()
     found: list[Cause] = []
@@ -226,8 +253,6 @@ def _repeated_roles(spec: Any) -> list[Cause]:
 def default(manifest: Obj) -> Obj:
     """The manifest as it is stored: defaults filled in, fields of the pod templates under their proper names."""
     from shoal.dialects.framework.crd import schema
-    from shoal.kube.patching.json_values import clone
-    from shoal.kube.structural_schema import apply_defaults
 
     made: Obj = clone(manifest)
     apply_defaults(schema(), made)

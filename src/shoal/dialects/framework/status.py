@@ -12,8 +12,8 @@ import msgspec
 
 from shoal.dialects.dialect import StatePatch, StateUnreadable
 from shoal.dialects.framework import status_types as wire
-from shoal.dialects.framework.completion_codes import failure_class_of, is_final
 from shoal.dialects.framework.compression import LARGE_BYTES, TOO_LARGE_BYTES, packed, unpacked
+from shoal.dialects.framework.controller_outcomes import failure_class_of, is_final
 from shoal.dialects.framework.names import instance_uid, pod_name, run_owner_name
 from shoal.dialects.framework.settings import FrameworkSettings
 from shoal.dialects.job_limits import MOST_TASKS, stored_seconds
@@ -87,14 +87,16 @@ def _status(framework: str, state: JobState) -> wire.FrameworkStatus:
             config_map_name=run_owner_name(framework),
             config_map_uid=run.run_owner,
             completion_status=_completion(run.outcome),
-            task_role_statuses=[_role(framework, role) for role in state.roles],
+            task_role_statuses=[
+                wire.TaskRoleStatus(
+                    role.name,
+                    role.instance,
+                    role.force_after_seconds,
+                    [_task(framework, role.name, task) for task in role.tasks],
+                )
+                for role in state.roles
+            ],
         ),
-    )
-
-
-def _role(framework: str, role: RoleState) -> wire.TaskRoleStatus:
-    return wire.TaskRoleStatus(
-        role.name, role.instance, role.force_after_seconds, [_task(framework, role.name, task) for task in role.tasks]
     )
 
 
@@ -130,19 +132,18 @@ def _completion(outcome: Outcome | None) -> wire.CompletionStatus | None:
     if outcome is None:
         return None
     trigger, detail = outcome.trigger, outcome.detail
+    pod: wire.PodCompletion | msgspec.UnsetType = msgspec.UNSET
+    if detail is not None:
+        ends = [wire.ContainerCompletion(c.name, c.code, c.reason, c.message, c.signal) for c in detail.containers]
+        pod = wire.PodCompletion(detail.reason, detail.message, ends)
     return wire.CompletionStatus(
         code=outcome.code,
         phrase=outcome.phrase,
         type=wire.CompletionType("Succeeded" if outcome.is_ok else "Failed", list(outcome.attributes)),
         diagnostics=outcome.text,
         trigger=msgspec.UNSET if trigger is None else wire.CompletionTrigger(trigger.text, trigger.role, trigger.index),
-        pod=msgspec.UNSET if detail is None else _pod(detail),
+        pod=pod,
     )
-
-
-def _pod(detail: Detail) -> wire.PodCompletion:
-    ends = [wire.ContainerCompletion(c.name, c.code, c.reason, c.message, c.signal) for c in detail.containers]
-    return wire.PodCompletion(detail.reason, detail.message, ends)
 
 
 # --- reading -------------------------------------------------------------------------------------------------------
@@ -181,18 +182,17 @@ def _state(status: wire.FrameworkStatus, uid: str) -> JobState:
             outcome=outcome,
             delay_seconds=stored_seconds(retries.retry_delay_sec),
         ),
-        roles=tuple(_role_state(role, uid) for role in attempt.task_role_statuses or ()),
+        roles=tuple(
+            RoleState(
+                role.name,
+                role.instance_uid if role.instance_uid is not None else _derived_uid(uid, role.name),
+                stored_seconds(role.pod_graceful_deletion_timeout_sec),
+                tuple(_task_state(task, f"{uid}/{role.name}") for task in role.task_statuses or ()),
+            )
+            for role in attempt.task_role_statuses or ()
+        ),
         charges={"": retries.accountable_retried_count} if retries.accountable_retried_count else {},
         stamps=Stamps(started=status.start_time, ran=status.run_time, ended=status.completion_time),
-    )
-
-
-def _role_state(role: wire.TaskRoleStatus, uid: str) -> RoleState:
-    return RoleState(
-        role.name,
-        role.instance_uid if role.instance_uid is not None else _derived_uid(uid, role.name),
-        stored_seconds(role.pod_graceful_deletion_timeout_sec),
-        tuple(_task_state(task, f"{uid}/{role.name}") for task in role.task_statuses or ()),
     )
 
 
@@ -234,6 +234,10 @@ def _outcome(completion: wire.CompletionStatus | None) -> Outcome | None:
         return None
     kind, trigger, pod = completion.type, completion.trigger, completion.pod
     succeeded, attributes = kind.name == "Succeeded", tuple(kind.attributes or ())
+    detail = None
+    if not isinstance(pod, msgspec.UnsetType):
+        ends = tuple(ContainerEnd(c.name, c.code, c.reason, c.message, c.signal) for c in pod.containers)
+        detail = Detail(pod.reason, pod.message, ends)
     return Outcome(
         failure_class_of(attributes, completion.code, succeeded=succeeded),
         code=completion.code,
@@ -244,10 +248,5 @@ def _outcome(completion: wire.CompletionStatus | None) -> Outcome | None:
         trigger=None
         if isinstance(trigger, msgspec.UnsetType)
         else Trigger(trigger.task_role_name, trigger.task_index, trigger.message),
-        detail=None if isinstance(pod, msgspec.UnsetType) else _detail(pod),
+        detail=detail,
     )
-
-
-def _detail(pod: wire.PodCompletion) -> Detail:
-    ends = tuple(ContainerEnd(c.name, c.code, c.reason, c.message, c.signal) for c in pod.containers)
-    return Detail(pod.reason, pod.message, ends)

@@ -212,8 +212,8 @@ class _DelegatedObjects(OwnedObjectsWrapper):
             children = (*groups, *children)
         super().__init__(owned, children)
 
-    def build_object(self, manifest: Obj, apply: Apply, is_new: bool) -> Obj:
-        made, backend = super().build_object(manifest, apply, is_new), self._backend
+    def build_object(self, manifest: Obj, apply: Apply, *, is_new: bool) -> Obj:
+        made, backend = super().build_object(manifest, apply, is_new=is_new), self._backend
         if not isinstance(apply.target, GroupRef):
             return made
         assert backend.kind is not None
@@ -274,8 +274,11 @@ class _DelegatedGangs(Gangs):
         return _select_groups(self._backend, self._wanted, found, manifest) if self._backend.is_sliced else found
 
     def replace_group(self, made: Obj, others: Iterable[Obj]) -> None:
-        if self._backend.is_sliced:
-            _replace_group(self._backend, made, others)
+        backend = self._backend
+        before = [obj for obj in others if backend.status_of(obj).admitted] if backend.is_sliced else []
+        if before:  # the new object names the granted one that it takes over from
+            name = f"{namespace_of(before[0])}/{name_of(before[0])}"
+            made["metadata"]["annotations"][backend.replaces_annotation] = name
 
     def acknowledge_pods(self, group: Obj, are_up: bool, now: str) -> Obj | None:
         tell = self._backend.acknowledge_pods
@@ -319,10 +322,3 @@ def _current_group(key: str, groups: list[ObservedGroup], digest: str) -> Iterat
         if group.uid != standing.uid:
             seen = ObservedObject(group.uid, group.digest, leaving=group.leaving, owned=group.owned)
             yield OwnedObjectRef(f"{_SLICE}{key}:{group.digest}"), seen
-
-
-def _replace_group(backend: Backend, made: Obj, others: Iterable[Obj]) -> None:
-    """Name the granted one that a new object takes over from."""
-    before = [obj for obj in others if backend.status_of(obj).admitted]
-    if before:
-        made["metadata"]["annotations"][backend.replaces_annotation] = f"{namespace_of(before[0])}/{name_of(before[0])}"

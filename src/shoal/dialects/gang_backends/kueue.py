@@ -12,8 +12,6 @@ one is deleted.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from shoal.dialects.gang_backends.backend import (
     Backend,
     ClusterLookups,
@@ -79,14 +77,12 @@ def rejection_reason(gang: GangSpec) -> str:
 
 
 def unsupported_fields(gang: GangSpec) -> tuple[str, ...]:
-    return tuple(_unsupported(gang))
-
-
-def _unsupported(gang: GangSpec) -> Iterator[str]:
+    found = []
     if gang.minimum < sum(part.size for part in gang.roles):
-        yield "that fewer pods would do: it waits for the quota of all"
+        found.append("that fewer pods would do: it waits for the quota of all")
     if gang.topology is not None or any(part.partition_size for part in gang.roles):
-        yield "how near to each other its pods have to be"
+        found.append("how near to each other its pods have to be")
+    return tuple(found)
 
 
 # --- what else it takes --------------------------------------------------------------------------------------------

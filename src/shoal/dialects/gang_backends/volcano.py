@@ -63,11 +63,6 @@ def gang_status(group: Obj) -> GangStatus:
     return GangStatus(message=condition_message(group, "Unschedulable"), reason=str(condition.get("reason") or ""))
 
 
-def _join(scheduler: str, pod: Obj, gang: GangSpec) -> None:
-    pod["metadata"].setdefault("annotations", {})[GROUP_NAME] = gang.name
-    use_scheduler(pod, scheduler)
-
-
 def volcano(scheduler: str = "") -> Backend:
     return _of("volcano", scheduler or "volcano")
 
@@ -77,13 +72,17 @@ def shoal(scheduler: str = "") -> Backend:
 
 
 def _of(name: str, scheduler: str, *, requests_shrink: bool = False) -> Backend:
+    def join(pod: Obj, gang: GangSpec) -> None:
+        pod["metadata"].setdefault("annotations", {})[GROUP_NAME] = gang.name
+        use_scheduler(pod, scheduler)
+
     return Backend(
         name,
         scheduler,
         POD_GROUP,
         spec,
         gang_status,
-        lambda pod, gang: _join(scheduler, pod, gang),
+        join,
         opens_when=Opens.ADMITTED,
         requests_shrink=requests_shrink,
     )

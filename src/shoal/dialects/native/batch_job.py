@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 
-from shoal.dialects.capabilities import CompletionProgress, PodFinalizer, Progress, Scaling, Suspension
+from shoal.dialects.capabilities import CompletionProgress, PodFinalizer, Scaling, StatusProgress, Suspension
 from shoal.dialects.dialect import StatePatch, StatusReport
 from shoal.dialects.native import adoption, batch_job_status, pod_builder, pod_failure_policy
 from shoal.dialects.native.batch_job_spec import FINALIZER, ROLE, admit, is_indexed, read
@@ -41,17 +41,12 @@ def build_pod(manifest: Obj, create: Create) -> Obj:
         if not pod["spec"].get("hostname"):
             pod["spec"]["hostname"] = f"{name_of(manifest)}-{ref.index}"
         for container in (*(pod["spec"].get("initContainers") or ()), *pod["spec"]["containers"]):
-            _add_index_variable(container)
+            variables = container.get("env") or []
+            if all(each.get("name") != INDEX_VARIABLE for each in variables):  # else the template sets it
+                source = {"fieldRef": {"apiVersion": "v1", "fieldPath": f"metadata.labels['{INDEX}']"}}
+                container["env"] = [*variables, {"name": INDEX_VARIABLE, "valueFrom": source}]
     pod["metadata"]["finalizers"] = [FINALIZER]
     return pod
-
-
-def _add_index_variable(container: Obj) -> None:
-    """Unless the template has a word of its own for it."""
-    variables = container.get("env") or []
-    if all(each.get("name") != INDEX_VARIABLE for each in variables):
-        source = {"fieldRef": {"apiVersion": "v1", "fieldPath": f"metadata.labels['{INDEX}']"}}
-        container["env"] = [*variables, {"name": INDEX_VARIABLE, "valueFrom": source}]
 
 
 def scale_patch(manifest: Obj, sizes: Mapping[str, int]) -> list[Obj]:
@@ -91,7 +86,7 @@ class _BatchJobWarnings(TemplateWarnings):
         return [*super().warn(new, old), *pod_failure_policy.ignored_fields(new.get("spec") or {})]
 
 
-class _BatchJobProgress(Progress):
+class _BatchJobProgress(StatusProgress):
     def status_state(self, manifest: Obj) -> JobState:
         return batch_job_status.status_state(manifest)
 

@@ -74,7 +74,16 @@ def _complete(job: Obj) -> Obj:
 
 def admit(manifest: Obj) -> list[Cause]:
     """What the API server refuses; and more pods than are made or remembered, which it does not."""
-    return template_errors(JOB, manifest, _complete) or _too_large(manifest["spec"])
+    if found := template_errors(JOB, manifest, _complete):
+        return found
+    spec = manifest["spec"]
+    parallelism, completions = int(spec.get("parallelism", 1)), spec.get("completions")
+    at_once = parallelism if completions is None else min(parallelism, int(completions))
+    if wrong := size_error(at_once):
+        return [invalid("spec.parallelism", parallelism, wrong)]
+    if is_indexed(spec) and int(completions or 0) > LARGEST_INDEXED:
+        return [invalid("spec.completions", completions, f"a Job by index has at most {LARGEST_INDEXED} completions")]
+    return []
 
 
 def read(manifest: Obj, settings: NativeSettings) -> Job | None:
@@ -83,11 +92,17 @@ def read(manifest: Obj, settings: NativeSettings) -> Job | None:
     if spec.get("managedBy") not in (None, MANAGER):
         return None
     policies: Policies = memoize(settings.understood, spec, lambda: _policies(manifest))
+    budget, per_index = None, spec.get("backoffLimitPerIndex")
+    if per_index is not None:
+        budget = RetryBudget(
+            BudgetUnit.ATTEMPTS, BudgetScope.TASK, int(per_index), spent=SpentOn.ON_FAILURE, when_empty=WhenEmpty.DONE
+        )
+    retry = Retry.from_letters("dfcdc", _BACKOFF)
     return Job(
         uid=uid_of(manifest),
         name=name_of(manifest),
         namespace=namespace_of(manifest),
-        roles=(_role(spec),),
+        roles=(Role(ROLE, int(spec.get("parallelism", 1)), retry=retry, budget=budget),),
         policies=policies,
         deleting=is_terminating(manifest),
     )
@@ -95,17 +110,6 @@ def read(manifest: Obj, settings: NativeSettings) -> Job | None:
 
 def is_indexed(spec: Obj) -> bool:
     return spec.get("completionMode") == "Indexed"
-
-
-def _role(spec: Obj) -> Role:
-    per_index = spec.get("backoffLimitPerIndex")
-    budget = None
-    if per_index is not None:
-        budget = RetryBudget(
-            BudgetUnit.ATTEMPTS, BudgetScope.TASK, int(per_index), spent=SpentOn.ON_FAILURE, when_empty=WhenEmpty.DONE
-        )
-    retry = Retry.from_letters("dfcdc", _BACKOFF)
-    return Role(ROLE, int(spec.get("parallelism", 1)), retry=retry, budget=budget)
 
 
 def _policies(manifest: Obj) -> Policies:
@@ -134,16 +138,6 @@ def _policies(manifest: Obj) -> Policies:
         ),
         teardown=_TEARDOWN,
     )
-
-
-def _too_large(spec: Obj) -> list[Cause]:
-    parallelism, completions = int(spec.get("parallelism", 1)), spec.get("completions")
-    at_once = parallelism if completions is None else min(parallelism, int(completions))
-    if wrong := size_error(at_once):
-        return [invalid("spec.parallelism", parallelism, wrong)]
-    if is_indexed(spec) and int(completions or 0) > LARGEST_INDEXED:
-        return [invalid("spec.completions", completions, f"a Job by index has at most {LARGEST_INDEXED} completions")]
-    return []
 
 
 def _pod_end_policy(spec: Obj) -> PodEndPolicy:
@@ -192,7 +186,11 @@ def _completion_rules(spec: Obj) -> list[CompletionRule]:
         found.append(_when(pod_failure_policy.INDEXES_FAILED, CountCondition(Tally.BAD, ALL, 1), everybody))
     for place, rule in enumerate((spec.get("successPolicy") or {}).get("rules") or ()):
         met = replace(pod_failure_policy.BY_SUCCESS_POLICY, text=f"Matched rules at index {place}")
-        found.append(_when(met, CountCondition(Tally.OK, ALL, 1), _success(rule, int(completions or 0))))
+        # So many of these indexes; all of them where the rule gives no number.
+        written, count = rule.get("succeededIndexes"), rule.get("succeededCount")
+        spans = spans_of(written, int(completions or 0)) if written else ()
+        enough = CountCondition(Tally.OK, ALL, int(count if count is not None else size_of(spans)), among=spans)
+        found.append(_when(met, CountCondition(Tally.OK, ALL, 1), enough))
     if completions is None:
         found.append(
             _when(
@@ -202,13 +200,6 @@ def _completion_rules(spec: Obj) -> list[CompletionRule]:
     else:
         found.append(_when(pod_failure_policy.COMPLETE, CountCondition(Tally.OK, ALL, int(completions))))
     return found
-
-
-def _success(rule: Obj, completions: int) -> CountCondition:
-    """So many of these indexes; all of them, or of all of them, where the rule does not say."""
-    written, count = rule.get("succeededIndexes"), rule.get("succeededCount")
-    spans = spans_of(written, completions) if written else ()
-    return CountCondition(Tally.OK, ALL, int(count if count is not None else size_of(spans)), among=spans)
 
 
 def _when(outcome: Outcome, *claims: CountCondition) -> CompletionRule:

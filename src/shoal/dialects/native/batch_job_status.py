@@ -7,7 +7,6 @@ change when what they describe changes, and at no other time.
 
 from __future__ import annotations
 
-from collections.abc import Container
 from datetime import datetime
 
 from msgspec.structs import replace
@@ -95,42 +94,30 @@ def completion_progress(manifest: Obj) -> CompletionProgress | None:
 # --- reporting -----------------------------------------------------------------------------------------------------
 
 
-def report(job: Job, state: JobState, observed: Observed, previous: Obj, now: datetime) -> StatusReport:
+def report(_: Job, state: JobState, observed: Observed, previous: Obj, now: datetime) -> StatusReport:
     before: Obj = previous.get("status") or {}
     pods = [pod for pod in observed.pods if pod.owned]
     active = [pod for pod in pods if not pod.leaving and not pod.is_finished]
     is_over = state.is_ended or state.run.intent is Intent.END
     living = [] if is_over or state.is_held else active
+    began, ended, outcome = state.stamps.clock_from, state.stamps.ended, state.run.outcome
+    has_succeeded = ended is not None and outcome is not None and outcome.is_ok
+    ends = state.is_ended or state.run.intent is not None
     status: Obj = {
         "conditions": _conditions(state, before.get("conditions"), now),
-        "startTime": _start(state),
-        "completionTime": _completion(state),
+        # The clock of a suspended job does not run.
+        "startTime": rfc3339(began) if began is not None and not state.is_held else "",
+        "completionTime": rfc3339(ended) if ended is not None and has_succeeded else "",
         "active": len(living),
         "ready": sum(pod.ready for pod in living),
-        "terminating": _terminating(pods, state),
+        "terminating": sum(not pod.is_finished and (pod.leaving or ends) for pod in pods),
         "succeeded": _succeeded(state),
         "failed": _failed(state, pods, before),
         "uncountedTerminatedPods": {},
-        **_indexes(job, state, previous["spec"]),
+        **_indexes(state, previous["spec"]),
     }
     kept = ("ready", "terminating", "uncountedTerminatedPods")
     return StatusReport(status={name: value for name, value in status.items() if value or name in kept})
-
-
-def _start(state: JobState) -> str:
-    """When the clock of the job began to run; of one that is suspended it does not."""
-    began = state.stamps.clock_from
-    return rfc3339(began) if began is not None and not state.is_held else ""
-
-
-def _completion(state: JobState) -> str:
-    ended, outcome = state.stamps.ended, state.run.outcome
-    return rfc3339(ended) if ended is not None and outcome is not None and outcome.is_ok else ""
-
-
-def _terminating(pods: list[ObservedPod], state: JobState) -> int:
-    is_over = state.is_ended or state.run.intent is not None
-    return sum(not pod.is_finished and (pod.leaving or is_over) for pod in pods)
 
 
 def _succeeded(state: JobState) -> int:
@@ -141,35 +128,28 @@ def _succeeded(state: JobState) -> int:
 
 
 def _failed(state: JobState, pods: list[ObservedPod], before: Obj) -> int:
-    failed_count = state.charged + _failed_for_good(state)
     outcome = state.run.outcome
+    # Permanent failures were not checked against a retry budget. The one end that exhausted it was charged already.
+    exhausted = int(outcome is not None and outcome.phrase == "BackoffLimitExceeded")
+    failed_count = state.charged + max(sum(role.bad_count for role in state.roles) - exhausted, 0)
     if state.run.intent is Intent.END and outcome is not None and not outcome.is_ok:
         done = {task.index for role in state.roles for task in role.tasks if task.is_done}
-        cut = [pod for pod in pods if pod.uid not in state.settled and _is_cut(pod, done)]
+        # Pods that are deleted with the job, and were not counted before.
+        cut = [
+            pod
+            for pod in pods
+            if pod.uid not in state.settled
+            and (
+                (pod.finalizer and pod.index not in done)
+                if pod.is_finished
+                else (pod.leaving or pod.phase in (PodPhase.PENDING, PodPhase.RUNNING))
+            )
+        ]
         failed_count = max(failed_count + len(cut), int(before.get("failed") or 0))
     return failed_count
 
 
-def _is_cut(pod: ObservedPod, done: Container[int | None]) -> bool:
-    """Deleted with the job, and not counted before."""
-    if pod.is_finished:
-        return pod.finalizer and pod.index not in done
-    return pod.leaving or pod.phase in (PodPhase.PENDING, PodPhase.RUNNING)
-
-
-def _failed_for_good(state: JobState) -> int:
-    """Failures for which no retry budget was checked, because they were permanent."""
-    return max(sum(role.bad_count for role in state.roles) - _refused(state), 0)
-
-
-def _refused(state: JobState) -> int:
-    """The one end that was charged and ended the job."""
-    outcome = state.run.outcome
-    return int(outcome is not None and outcome.phrase == "BackoffLimitExceeded")
-
-
-def _indexes(job: Job, state: JobState, spec: Obj) -> Obj:
-    del job
+def _indexes(state: JobState, spec: Obj) -> Obj:
     if not is_indexed(spec):
         return {}
     done = [task for role in state.roles for task in role.tasks if task.is_done and task.outcome is not None]

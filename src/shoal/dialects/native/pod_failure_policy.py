@@ -55,19 +55,15 @@ def classify(spec: Obj) -> FailurePolicy:
 def _rules(written: Obj) -> Iterator[FailureRule]:
     nature, action = _FAILURE_CLASSES[written["action"]], written["action"]
     if codes := written.get("onExitCodes"):
-        yield FailureRule(nature, phrase=action, patterns=tuple(_patterns(codes)))
+        named = codes.get("containerName")
+        name = compiled(f"^{re.escape(named)}$") if named else None
+        values = sorted(set(codes["values"]))
+        spans = [Span(value, value) for value in values] if codes["operator"] == "In" else _between(values)
+        patterns = tuple(PodPattern(containers=(ContainerPattern(name=name, code=span),)) for span in spans)
+        yield FailureRule(nature, phrase=action, patterns=patterns)
     for condition in written.get("onPodConditions") or ():
         if condition.get("status", "True") == "True":
             yield FailureRule(nature, phrase=action, condition=condition.get("type") or "")
-
-
-def _patterns(codes: Obj) -> Iterator[PodPattern]:
-    named = codes.get("containerName")
-    name = compiled(f"^{re.escape(named)}$") if named else None
-    values = sorted(set(codes["values"]))
-    spans = [Span(value, value) for value in values] if codes["operator"] == "In" else list(_between(values))
-    for span in spans:
-        yield PodPattern(containers=(ContainerPattern(name=name, code=span),))
 
 
 def _between(values: list[int]) -> Iterator[Span]:

@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from msgspec.structs import replace
 
 from shoal.dialects import state_annotation
-from shoal.dialects.capabilities import Progress, Scaling
+from shoal.dialects.capabilities import Scaling, StatusProgress
 from shoal.dialects.dialect import ManifestInvalid, StatePatch, StatusReport
 from shoal.dialects.job_limits import LARGEST_JOB, size_error
 from shoal.dialects.memo import memoize
@@ -69,7 +69,12 @@ def admit(manifest: Obj) -> list[Cause]:
 
 
 def read(manifest: Obj, settings: NativeSettings) -> Job:
-    size: int = memoize(settings.understood, manifest.get("spec"), lambda: _size(manifest))
+    def read_afresh() -> int:
+        if mistakes := admit(manifest):
+            raise ManifestInvalid(mistakes)
+        return _wanted_replicas(manifest)
+
+    size: int = memoize(settings.understood, manifest.get("spec"), read_afresh)
     return Job(
         uid=uid_of(manifest),
         name=name_of(manifest),
@@ -78,13 +83,6 @@ def read(manifest: Obj, settings: NativeSettings) -> Job:
         policies=_POLICIES,
         deleting=is_terminating(manifest),
     )
-
-
-def _size(manifest: Obj) -> int:
-    mistakes = admit(manifest)
-    if mistakes:
-        raise ManifestInvalid(mistakes)
-    return _wanted_replicas(manifest)
 
 
 def _wanted_replicas(manifest: Obj) -> int:
@@ -123,23 +121,19 @@ def report(job: Job, state: JobState, observed: Observed, previous: Obj, now: da
     del job, state
     here = [each for each in observed.pods if each.owned and not each.leaving and not each.is_finished]
     long_enough = timedelta(seconds=int(at_path(previous, "spec", "minReadySeconds", default=0)))
+    due_times = [_available_at(each, long_enough) for each in here]
     counts = {
         "fullyLabeledReplicas": len(here),
         "readyReplicas": sum(each.ready for each in here),
-        "availableReplicas": sum(_is_available(each, long_enough, now) for each in here),
+        "availableReplicas": sum(due is not None and due <= now for due in due_times),
         "terminatingReplicas": sum(each.leaving for each in observed.pods if each.owned and not each.is_finished),
     }
     status: Obj = {"replicas": len(here), **{name: count for name, count in counts.items() if count}}
     status.setdefault("terminatingReplicas", 0)
     generation = previous["metadata"].get("generation")
     status |= {"observedGeneration": generation} if generation else {}
-    ahead = [due for each in here if (due := _available_at(each, long_enough)) is not None and due > now]
+    ahead = [due for due in due_times if due is not None and due > now]
     return StatusReport(status=status, wake_at=min(ahead, default=None))
-
-
-def _is_available(pod: ObservedPod, long_enough: timedelta, now: datetime) -> bool:
-    due = _available_at(pod, long_enough)
-    return due is not None and due <= now
 
 
 def _available_at(pod: ObservedPod, long_enough: timedelta) -> datetime | None:
@@ -156,7 +150,7 @@ class _Replicas(Scaling):
         return scale_patch(manifest, sizes)
 
 
-class _ReplicaSetProgress(Progress):
+class _ReplicaSetProgress(StatusProgress):
     def status_state(self, manifest: Obj) -> JobState:
         return status_state(manifest)
 

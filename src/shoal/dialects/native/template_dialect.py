@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from shoal.dialects.capabilities import Adoption, DisplayNames, Warnings
+from shoal.dialects.capabilities import Adoption, DisplayNames, ManifestWarnings
 from shoal.dialects.dialect import Dialect, Owner
 from shoal.dialects.native import adoption, pod_builder
 from shoal.dialects.native.settings import NativeSettings
@@ -43,7 +43,7 @@ class TemplateDialect(Dialect):
         return pod_builder.observe_pod(self.kind, self.role, pod, manifest, self.finalizer)
 
 
-class TemplateWarnings(Warnings):
+class TemplateWarnings(ManifestWarnings):
     """Fields the kind does not have."""
 
     def __init__(self, kind: Kind) -> None:

@@ -63,7 +63,7 @@ class ReplicaObjects(OwnedObjects, Gangs):
     def pod_name(self, manifest: Obj, ref: TaskRef) -> str:
         """The name of its pod."""
 
-    def build_object(self, manifest: Obj, apply: Apply, is_new: bool) -> Obj:
+    def build_object(self, manifest: Obj, apply: Apply, *, is_new: bool) -> Obj:
         kind, name = self.locate_object(manifest, apply.target)
         owner = {"apiVersion": self.kind.api_version, "kind": self.kind.kind, "metadata": manifest["metadata"]}
         metadata: Obj = {

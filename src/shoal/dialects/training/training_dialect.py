@@ -15,7 +15,7 @@ from typing import Any, ClassVar, TypeVar
 from pydantic import ValidationError
 
 from shoal.dialects.base_settings import BaseSettings
-from shoal.dialects.capabilities import Progress, Scaling, Warnings
+from shoal.dialects.capabilities import ManifestWarnings, Scaling, StatusProgress
 from shoal.dialects.dialect import ManifestInvalid, StatusReport
 from shoal.dialects.displayed_state import complete_state
 from shoal.dialects.gang_backends.gang import GangRole, GangSpec
@@ -85,7 +85,7 @@ class TrainingDialect(IndexedDialect[S]):
 
     def __init__(self) -> None:
         super().__init__()
-        others = tuple(each for each in self.capabilities if not isinstance(each, Progress))
+        others = tuple(each for each in self.capabilities if not isinstance(each, StatusProgress))
         self._last: tuple[Obj, Any] = ({}, None)
         self.capabilities = (
             *others,
@@ -361,7 +361,7 @@ class _Objects(ReplicaObjects):
         return self._dialect.gangs(self._dialect.read_spec(manifest), manifest)
 
 
-class _TrainingWarnings(Warnings):
+class _TrainingWarnings(ManifestWarnings):
     def __init__(self, dialect: TrainingDialect[Any]) -> None:
         self._dialect = dialect
 
@@ -392,7 +392,7 @@ class _WorkerScaling(Scaling):
         return operations
 
 
-class _ReplicaProgress(Progress):
+class _ReplicaProgress(StatusProgress):
     """Of equal pods, the first ones are shown as running."""
 
     def __init__(self, dialect: TrainingDialect[Any]) -> None:

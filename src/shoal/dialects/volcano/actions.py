@@ -11,7 +11,7 @@ from shoal.dialects.volcano import plugins
 from shoal.dialects.volcano.children import plugin_job_of
 from shoal.dialects.volcano.min_available import MinAvailableNotes
 from shoal.dialects.volcano.plugins.svc import fits_a_variable
-from shoal.dialects.volcano.spec import JobSpec, LifecyclePolicy, TaskSpec, default, spec_of
+from shoal.dialects.volcano.spec import JobSpec, LifecyclePolicy, default, spec_of
 from shoal.dialects.volcano.validation import admit
 from shoal.kube.objects import Obj, at_path
 from shoal.kube.schema_errors import FieldWarning
@@ -74,18 +74,14 @@ def _ineffective_policies(spec: JobSpec) -> Iterator[str]:
     """Pods whose containers are restarted in place never fail."""
     for place, task in enumerate(spec.tasks):
         policy = at_path(task.template, "spec", "restartPolicy", default="Always")
-        if policy == "Never" or not _asks_for_failures(spec, task):
+        policies = [*task.policies, *spec.policies]
+        if policy == "Never" or not any("PodFailed" in p.named or p.exit_code is not None for p in policies):
             continue
         yield FieldWarning(
             f"spec.tasks[{place}].template.spec.restartPolicy",
             f"{policy} restarts containers in place, so the pods of {task.name} hardly ever fail and policies for "
             f"PodFailed or an exit code stay silent; use Never, or the event TaskFailed",
         )
-
-
-def _asks_for_failures(spec: JobSpec, task: TaskSpec) -> bool:
-    policies: list[LifecyclePolicy] = [*task.policies, *spec.policies]
-    return any("PodFailed" in policy.named or policy.exit_code is not None for policy in policies)
 
 
 def _unmatched_events(spec: JobSpec) -> Iterator[str]:

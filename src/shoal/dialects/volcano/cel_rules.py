@@ -1,27 +1,42 @@
-"""Rules between the fields of a Job in CEL, for API servers that have nothing of it but its CRD.
+"""Rules between the fields of a Job, in CEL: part of its CRD, and evaluated by every API server and by `validation`.
 
-They express what `admission` checks, as far as a CRD can: whether pods can be built from a template, and whether a
-queue is open, takes a program. An omitted field means its default, here as there. Lists that are compared with
-themselves are bounded, because an API server estimates the cost of a rule before it accepts it.
+What CEL cannot express, whether pods can be built from a template and whether a queue is open, is in `validation`. An
+omitted field means its default. Lists are bounded, because an API server estimates the cost of a rule before it accepts
+it (which leaves no room for messages with numbers), and the loops of a rule have at most 9,999 iterations in Shoal.
 """
 
 from __future__ import annotations
 
-from shoal.dialects.job_limits import WITHIN_LIMIT, within_limit
+from typing import Literal, get_args
+
+from shoal.dialects.job_limits import within_limit
 from shoal.kube.objects import Obj
 
-MOST_TASKS, MOST_POLICIES, MOST_EVENTS, LONGEST_NAME = 200, 64, 16, 63
-EVENTS = ("PodPending", "PodFailed", "PodEvicted", "TaskCompleted", "TaskFailed", "Unknown", "JobUpdated", "*")
-ACTIONS = (
+# What is empty counts as absent.
+Event = Literal["PodPending", "PodFailed", "PodEvicted", "TaskCompleted", "TaskFailed", "Unknown", "JobUpdated", "*"]
+Action = Literal[
     "AbortJob", "RestartJob", "RestartTask", "RestartPod", "RestartPartition", "TerminateJob", "CompleteJob",
     "ResumeJob",
-)  # fmt: skip
+]  # fmt: skip
+EVENTS: tuple[str, ...] = get_args(Event)
+
+MOST_TASKS, MOST_POLICIES, MOST_EVENTS, LONGEST_NAME = 200, 64, 16, 63
 NO_TASK = "No task specified in job spec"
 MUTABLE = (
     "job updates may not change fields other than `minAvailable`, `tasks[*].replicas`, `tasks[*].minAvailable`, "
     "`tasks[*].partitionPolicy.totalPartitions` and `priorityClassName` under spec"
 )
 SAME_TASKS = "job updates may not add or remove tasks"
+
+
+# Of these a Job keeps its value; a field that is absent or empty has the first value here.
+UNCHANGED = {
+    "queue": ("'default'", "''"),
+    "schedulerName": ("'volcano'", "''"),
+    "maxRetry": ("3", "0"),
+    "minSuccess": ("0", "0"),
+    "ttlSecondsAfterFinished": ("-1", "-1"),
+}
 
 
 def _rule(rule: str, message: str, *, at: str = "", reason: str = "FieldValueInvalid") -> Obj:
@@ -34,15 +49,6 @@ def _or(field: str, otherwise: str, of: str = "self") -> str:
     return f"(has({of}.{field}) ? {of}.{field} : {otherwise})"
 
 
-def _unchanged(field: str, otherwise: str, empty: str) -> str:
-    """That it means the same as before; what is empty means the default too."""
-    now, before = (f"(has({of}.{field}) && {of}.{field} != {empty} ? {of}.{field} : {otherwise})" for of in _BOTH)
-    return f"{now} == {before}"
-
-
-_BOTH = ("self", "oldSelf")
-
-
 def _named(policy: str) -> str:
     """Whether a policy names events."""
     one, several = f"(has({policy}.event) && {policy}.event != '')", f"{policy}.events.size() > 0"
@@ -52,18 +58,16 @@ def _named(policy: str) -> str:
 def of_job() -> list[Obj]:
     total = f"self.tasks.map(t, {_or('replicas', '0', 't')}).sum()"
     names = "{of}.tasks.map(t, " + _or("name", "''", "t") + ")"
-    fixed = {
-        "queue": ("'default'", "''"),
-        "schedulerName": ("'volcano'", "''"),
-        "maxRetry": ("3", "0"),
-        "minSuccess": ("0", "0"),
-        "ttlSecondsAfterFinished": ("-1", "-1"),
-    }
+    unchanged = []
+    for field, (otherwise, empty) in UNCHANGED.items():
+        same = "(has({0}.{1}) && {0}.{1} != {2} ? {0}.{1} : {3})"
+        now, before = (same.format(of, field, empty, otherwise) for of in ("self", "oldSelf"))
+        unchanged.append(f"{now} == {before}")
     return [
         _rule("has(self.tasks) && self.tasks.size() > 0", NO_TASK, at="tasks", reason="FieldValueRequired"),
         _rule(
-            f"!has(self.minAvailable) || !has(self.tasks) || self.minAvailable <= {total}",
-            "job 'minAvailable' is greater than total replicas",
+            f"!has(self.minAvailable) || !has(self.tasks) || self.minAvailable <= {total} || {total} < 0",
+            "job 'minAvailable' is greater than total replicas: lower it or raise replicas",
             at="minAvailable",
         ),
         _rule(
@@ -73,7 +77,7 @@ def of_job() -> list[Obj]:
             reason="FieldValueForbidden",
         ),
         _rule(
-            " && ".join(_unchanged(field, *meant) for field, meant in fixed.items()),
+            " && ".join(unchanged),
             MUTABLE,
             reason="FieldValueForbidden",
         ),
@@ -82,11 +86,12 @@ def of_job() -> list[Obj]:
 
 def of_tasks() -> list[Obj]:
     """Of the list: no two of one name, and not too many pods in all."""
-    alone = "self.exists_one(o, has(o.name) && o.name == t.name)"
+    names = f"self.map(t, {_or('name', repr(''), 't')})"
     return [
-        _rule(within_limit(_or("replicas", "0", "r")), WITHIN_LIMIT),
+        within_limit(_or("replicas", "0", "r")),
         _rule(
-            f"self.all(t, {_or('name', repr(''), 't')} == '' || {alone})",
+            # A list of one list gives it a name: to compare every task with every other would be too many iterations.
+            f"[{names}].all(names, names.all(n, n == '' || names.indexOf(n) == names.lastIndexOf(n)))",
             "duplicated task name: give every task its own",
             reason="FieldValueDuplicate",
         ),
@@ -98,8 +103,9 @@ def of_task() -> list[Obj]:
     product = f"{_or('totalPartitions', '0', cut)} * {_or('partitionSize', '0', cut)}"
     return [
         _rule(
-            f"!has(self.minAvailable) || self.minAvailable <= {replicas}",
-            "'minAvailable' is greater than 'replicas'",
+            # A size below zero is what the schema refuses.
+            f"!has(self.minAvailable) || self.minAvailable <= {replicas} || {replicas} < 0",
+            "'minAvailable' is greater than 'replicas': lower it or raise replicas",
             at="minAvailable",
         ),
         _rule(
@@ -110,24 +116,32 @@ def of_task() -> list[Obj]:
     ]
 
 
-def of_policies() -> list[Obj]:
-    """Of a list: each event and each exit code once, and * alone."""
-    anything = "((has(p.event) && p.event == '*') || (has(p.events) && '*' in p.events))"
-    twice = "self.exists_one(o, has(o.{field}) && o.{field} == p.{field})"
-    once = twice.format(field="event")
+def of_partitions() -> list[Obj]:
     return [
         _rule(
-            f"!self.exists(p, {anything}) || self.filter(p, {_named('p')}).size() == 1",
+            f"{_or('minPartitions', '0')} <= {_or('totalPartitions', '0')}",
+            "is more than totalPartitions",
+            at="minPartitions",
+        )
+    ]
+
+
+def of_policies() -> list[Obj]:
+    """Of a list: each event and each exit code once, and * alone."""
+    named = "((has(p.event) && p.event == {0}) || (has(p.events) && {0} in p.events))"
+    return [
+        _rule(
+            f"!self.exists(p, {named.format(repr('*'))}) || self.filter(p, {_named('p')}).size() == 1",
             "if there is * here, there must be no other event beside it",
         ),
         _rule(
-            f"self.all(p, {_or('event', repr(''), 'p')} == '' || {once})",
+            f"{list(EVENTS)}.all(e, self.filter(p, {named.format('e')}).size() <= 1)",
             "duplicate event: give each event one action",
             reason="FieldValueDuplicate",
         ),
         _rule(
-            f"self.all(p, !has(p.exitCode) || {twice.format(field='exitCode')})",
-            "duplicate exitCode",
+            "self.all(p, !has(p.exitCode) || self.exists_one(o, has(o.exitCode) && o.exitCode == p.exitCode))",
+            "duplicate exitCode: give each exit code one action",
             reason="FieldValueDuplicate",
         ),
     ]

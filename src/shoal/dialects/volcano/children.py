@@ -55,26 +55,18 @@ def group_plans(spec: JobSpec) -> tuple[GroupPlan, ...]:
 
 def owned_objects(spec: JobSpec, scene: PluginJob) -> tuple[OwnedObject, ...]:
     """Plugin objects exist until the job ends, claims until the job is deleted."""
-    parts = [part for part in _KINDS if _is_wanted(part, spec)]
+    plugin_of = {SERVICE_PART: "svc", HOSTS: "svc", KEYS: "ssh", HEAD: "ray"}
+    parts = [part for part in _KINDS if plugin_of[part] in spec.plugins]
     made = [
         OwnedObject(part, lifetime=Lifetime.UNTIL_END, digest=_digest(_content(part, scene, is_new=False)))
         for part in parts
     ]
     made += [
         OwnedObject(f"{_CLAIM}{position}", lifetime=Lifetime.UNTIL_DELETED, digest="claim", write_back=True)
-        for position in _claimed(spec)
+        for position, volume in enumerate(spec.volumes)
+        if volume.volume_claim is not None
     ]
     return tuple(made)
-
-
-def _is_wanted(part: str, spec: JobSpec) -> bool:
-    plugin = {SERVICE_PART: "svc", HOSTS: "svc", KEYS: "ssh", HEAD: "ray"}[part]
-    return plugin in spec.plugins
-
-
-def _claimed(spec: JobSpec) -> list[int]:
-    """The places of volumes whose claims we make."""
-    return [position for position, volume in enumerate(spec.volumes) if volume.volume_claim is not None]
 
 
 def _digest(content: Any) -> str:
@@ -84,7 +76,7 @@ def _digest(content: Any) -> str:
 # --- how they look -------------------------------------------------------------------------------------------------
 
 
-def build_object(manifest: Obj, apply: Apply, is_new: bool) -> Obj:
+def build_object(manifest: Obj, apply: Apply, *, is_new: bool) -> Obj:
     """A group or owned object; for one that exists, the fields to change."""
     spec, target = spec_of(manifest), apply.target
     kind, name = locate_object(manifest, target)
@@ -97,7 +89,9 @@ def build_object(manifest: Obj, apply: Apply, is_new: bool) -> Obj:
     }
     if isinstance(target, GroupRef):
         metadata["labels"] = {**labels_of(manifest), **metadata["labels"]}
-        copied = {k: v for k, v in annotations_of(manifest).items() if not _is_private(k)}
+        # Bookkeeping annotations of Shoal and of kubectl do not describe a group.
+        private = ("shoal.dev/", "kubectl.kubernetes.io/")
+        copied = {k: v for k, v in annotations_of(manifest).items() if not k.startswith(private)}
         gang = gangs(spec, job="", uid="")[target.key]
         metadata["annotations"] = {**copied, **metadata["annotations"], names.STAGE: target.key}
         if gang.is_elastic or not is_new:
@@ -106,15 +100,12 @@ def build_object(manifest: Obj, apply: Apply, is_new: bool) -> Obj:
     else:
         assert isinstance(target, OwnedObjectRef)
         metadata["annotations"][PART] = target.name
-        content = _built_part(target.name, manifest, spec, is_new=is_new)
+        if target.name.startswith(_CLAIM):
+            wanted = spec.volumes[int(target.name.removeprefix(_CLAIM))].volume_claim
+            content = {"spec": clone(wanted)} if is_new else {}
+        else:
+            content = _content(target.name, plugin_job_of(manifest, spec), is_new=is_new)
     return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, **content}
-
-
-def _built_part(part: str, manifest: Obj, spec: JobSpec, *, is_new: bool) -> Obj:
-    if part.startswith(_CLAIM):
-        wanted = spec.volumes[int(part.removeprefix(_CLAIM))].volume_claim
-        return {"spec": clone(wanted)} if is_new else {}
-    return _content(part, plugin_job_of(manifest, spec), is_new=is_new)
 
 
 def _content(part: str, scene: PluginJob, *, is_new: bool) -> Obj:
@@ -126,11 +117,6 @@ def _content(part: str, scene: PluginJob, *, is_new: bool) -> Obj:
     if part == HEAD:
         return ray.service(scene, flags["ray"])
     return ssh.secret(scene, flags["ssh"], is_new=is_new)
-
-
-def _is_private(annotation: str) -> bool:
-    """Bookkeeping annotations of Shoal and of kubectl do not describe a group."""
-    return annotation.startswith(("shoal.dev/", "kubectl.kubernetes.io/"))
 
 
 def plugin_job_of(manifest: Obj, spec: JobSpec) -> PluginJob:
@@ -252,8 +238,8 @@ class JobChildren(OwnedObjects):
         ChildKind(PERSISTENT_VOLUME_CLAIM),
     )
 
-    def build_object(self, manifest: Obj, apply: Apply, is_new: bool) -> Obj:
-        return build_object(manifest, apply, is_new)
+    def build_object(self, manifest: Obj, apply: Apply, *, is_new: bool) -> Obj:
+        return build_object(manifest, apply, is_new=is_new)
 
     def locate_object(self, manifest: Obj, target: Target) -> tuple[Kind, str]:
         return locate_object(manifest, target)

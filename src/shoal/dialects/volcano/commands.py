@@ -6,7 +6,7 @@ created, or with an unknown action is rejected with an Event and removed like an
 
 from __future__ import annotations
 
-from shoal.dialects.capabilities import Commands
+from shoal.dialects.capabilities import JobCommands
 from shoal.dialects.volcano import names
 from shoal.engine import Command
 from shoal.kube.objects import Key, Obj, name_of, namespace_of, uid_of
@@ -51,7 +51,7 @@ def new_command(manifest: Obj, action: str) -> Obj:
     }
 
 
-class JobCommands(Commands):
+class VolcanoCommands(JobCommands):
     kind = COMMAND
 
     def target(self, command: Obj) -> Key | None:

@@ -37,8 +37,17 @@ def kind() -> Kind:
 
 @cache
 def _crd() -> Obj:
+    openapi = {
+        "type": "object",
+        "description": "Tasks of pods that are placed together, with policies for what happens to them",
+        # Without defaults: what is left out means different things at creation and later, so admission fills it in.
+        "properties": {
+            "spec": structural(JobSpec.model_json_schema(by_alias=True), defaults=False),
+            "status": structural(msgspec.json.schema(VolcanoJobStatus), defaults=False),
+        },
+    }
     return crd_manifest(
-        _openapi(),
+        openapi,
         group=GROUP,
         version=VERSION,
         names={
@@ -50,16 +59,3 @@ def _crd() -> Obj:
         },
         columns=_COLUMNS,
     )
-
-
-@cache
-def _openapi() -> Obj:
-    """Without defaults: what is left out means different things at creation and later, so admission fills it in."""
-    return {
-        "type": "object",
-        "description": "Tasks of pods that are placed together, with policies for what happens to them",
-        "properties": {
-            "spec": structural(JobSpec.model_json_schema(by_alias=True), defaults=False),
-            "status": structural(msgspec.json.schema(VolcanoJobStatus), defaults=False),
-        },
-    }

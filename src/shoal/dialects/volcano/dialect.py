@@ -6,7 +6,14 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from shoal.dialects.capabilities import ClusterValidation, DeletionMark, Lookup, Progress, Scaling, Warnings
+from shoal.dialects.capabilities import (
+    ClusterValidation,
+    DeletionMark,
+    Lookup,
+    ManifestWarnings,
+    Scaling,
+    StatusProgress,
+)
 from shoal.dialects.dialect import Dialect, Owner, StatePatch, StatusReport
 from shoal.dialects.volcano import actions, children, commands, crd, job_spec, pod_builder, spec, status, validation
 from shoal.dialects.volcano.settings import VolcanoSettings
@@ -21,7 +28,7 @@ class _Replicas(Scaling):
         return actions.scale_patch(manifest, sizes)
 
 
-class _VolcanoWarnings(Warnings):
+class _VolcanoWarnings(ManifestWarnings):
     def warn(self, new: Obj, old: Obj | None) -> list[str]:
         return actions.warn(new, old)
 
@@ -33,7 +40,7 @@ class _QueueValidation(ClusterValidation):
         return validation.validate_in_cluster(manifest, lookup)
 
 
-class _VolcanoProgress(Progress):
+class _VolcanoProgress(StatusProgress):
     def status_state(self, manifest: Obj) -> JobState:
         return status.status_state(manifest)
 
@@ -44,7 +51,7 @@ class VolcanoDialect(Dialect):
     capabilities = (
         children.JobChildren(),
         children.JobGangs(),
-        commands.JobCommands(),
+        commands.VolcanoCommands(),
         DeletionMark(pod_builder.MARK),
         _Replicas(),
         _VolcanoWarnings(),
@@ -62,8 +69,7 @@ class VolcanoDialect(Dialect):
         return spec.default(manifest)
 
     def validate(self, new: Obj, old: Obj | None = None) -> list[Cause]:
-        changes = validation.admit_change(new, old) if old is not None else []
-        return [*validation.admit(new), *changes]
+        return validation.admit(new, old)
 
     def to_job(self, manifest: Obj, settings: VolcanoSettings) -> Job:
         return job_spec.read(manifest, settings)

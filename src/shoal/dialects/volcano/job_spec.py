@@ -154,6 +154,10 @@ def _role(task: TaskSpec, victims: tuple[int, ...]) -> Role:
 
 def _policies(spec: JobSpec, manifest: Obj, wishes: dict[str, str | None], settings: VolcanoSettings) -> Policies:
     counts = wishes[names.RESUME_COUNTS] == "true" or settings.resume_counts
+    too_many_missing = CountCondition(Tally.PENDING, ALL, at_least=spec.total - spec.min_available + 1)
+    victims = VictimOrder.PENDING_FIRST if wishes[names.SHRINK] == "pending-first" else VictimOrder.HIGHEST
+    if wishes[names.VICTIMS]:
+        victims = VictimOrder.NAMED
     return Policies(
         pod_policy=_POD_POLICY,
         pod_end=_POD_END,
@@ -171,8 +175,9 @@ def _policies(spec: JobSpec, manifest: Obj, wishes: dict[str, str | None], setti
         commands=lifecycle_policies.commands(),
         actions=lifecycle_policies.ACTION_NAMES,
         completion=_completion(spec),
-        ready=_ready(spec),
-        shrink=_shrink(wishes),
+        # Running with enough pods that run or ended; Pending again when more are missing than may be.
+        ready=Ready((CountCondition(Tally.STARTED, ALL, Bound.MIN),), sticky=False, falls_back=(too_many_missing,)),
+        shrink=ShrinkPolicy(victims=victims, mark=DropMark.POD, outcome=completion_codes.SCALED_AWAY),
         gates=_gates(spec),
         # A gang never starts with fewer than its minimum: failed members would block a resumed job for ever.
         hold=Hold(
@@ -191,12 +196,6 @@ def _policies(spec: JobSpec, manifest: Obj, wishes: dict[str, str | None], setti
         teardown=_TEARDOWN,
         owned_objects=owned_objects(spec, plugin_job_of(manifest, spec)),
     )
-
-
-def _ready(spec: JobSpec) -> Ready:
-    """Running with enough pods that run or ended; Pending again when more are missing than may be."""
-    too_many_missing = CountCondition(Tally.PENDING, ALL, at_least=spec.total - spec.min_available + 1)
-    return Ready((CountCondition(Tally.STARTED, ALL, Bound.MIN),), sticky=False, falls_back=(too_many_missing,))
 
 
 def _completion(spec: JobSpec) -> Completion:
@@ -235,13 +234,6 @@ def _failures(*because: CountCondition) -> list[CompletionRule]:
         ),
         CompletionRule((_ALL_DONE, *because), completion_codes.FAILED, finish=Finish.AT_ONCE),
     ]
-
-
-def _shrink(wishes: dict[str, str | None]) -> ShrinkPolicy:
-    victims = VictimOrder.PENDING_FIRST if wishes[names.SHRINK] == "pending-first" else VictimOrder.HIGHEST
-    if wishes[names.VICTIMS]:
-        victims = VictimOrder.NAMED
-    return ShrinkPolicy(victims=victims, mark=DropMark.POD, outcome=completion_codes.SCALED_AWAY)
 
 
 def _gates(spec: JobSpec) -> tuple[GroupGate | ExternalGate, ...]:

@@ -1,20 +1,17 @@
-"""Lifecycle policies: the events and actions of a manifest, as the engine's types, and the validation rules.
+"""Lifecycle policies: the events and actions of a manifest, as the engine's types.
 
-A policy is an action for an event, for several, or for an exit code, perhaps after a time. Events and actions that are
-internal to the controller are rejected.
+A policy is an action for an event, for several, or for an exit code, perhaps after a time.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from shoal.dialects.volcano.completion_codes import ABORTED, COMPLETED, TERMINATED
 from shoal.dialects.volcano.spec import LifecyclePolicy, seconds_of
 from shoal.engine import Action, EventType, Outcome
 from shoal.engine.policies import Reaction
-from shoal.kube.errors import Cause
-from shoal.kube.validation.errors import invalid, not_supported, required
 
 ANY = "*"
 # JobUpdated may be written and is never raised, so it maps to no event.
@@ -66,47 +63,3 @@ def _reaction(policy: LifecyclePolicy) -> Reaction:
 def commands() -> dict[str, Reaction]:
     """The reaction to a Command's action; partial restarts need a target and have no command."""
     return {word: Reaction(ACTIONS[word], outcome=_OUTCOMES.get(word, COMPLETED)) for word in COMMANDS}
-
-
-# --- mistakes ------------------------------------------------------------------------------------------------------
-
-
-def find_errors(policies: Sequence[LifecyclePolicy], path: str) -> Iterator[Cause]:
-    events: list[str] = []
-    codes: list[int] = []
-    for place, policy in enumerate(policies):
-        here = f"{path}[{place}]"
-        yield from _of_one(policy, here)
-        for event in dict.fromkeys(policy.named):  # one policy may name an event twice
-            if event in events:
-                yield Cause("FieldValueDuplicate", f"duplicate event {event}: give each event one action", here)
-            events.append(event)
-        if policy.exit_code is not None:
-            if policy.exit_code in codes:
-                yield Cause("FieldValueDuplicate", f"duplicate exitCode {policy.exit_code}", f"{here}.exitCode")
-            codes.append(policy.exit_code)
-    if ANY in events and len(events) > 1:
-        yield Cause("FieldValueInvalid", "if there is * here, there must be no other event beside it", path)
-
-
-def _places(policy: LifecyclePolicy, path: str) -> Iterator[tuple[str, str]]:
-    """The events it names, each with where it is written."""
-    if policy.event:
-        yield f"{path}.event", policy.event
-    yield from ((f"{path}.events[{place}]", event) for place, event in enumerate(policy.events))
-
-
-def _of_one(policy: LifecyclePolicy, path: str) -> Iterator[Cause]:
-    if policy.named and policy.exit_code is not None:
-        yield Cause("FieldValueInvalid", "must not specify event and exitCode simultaneously", path)
-    elif not policy.named and policy.exit_code is None:
-        yield required(path, "either event, events or exitCode must be specified")
-    for where, event in _places(policy, path):
-        if event not in EVENTS:
-            yield not_supported(where, event, EVENTS)
-    if policy.exit_code == 0:
-        yield invalid(f"{path}.exitCode", 0, "0 is not a valid error code")
-    if not policy.action:
-        yield required(f"{path}.action", "say what should happen")
-    elif policy.action not in ACTIONS:
-        yield not_supported(f"{path}.action", policy.action, ACTIONS)

@@ -14,9 +14,8 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from shoal.dialects.validation_errors import causes
-from shoal.dialects.volcano.spec import JobSpec, default
+from shoal.dialects.volcano.spec import JobSpec
 from shoal.kube.errors import Cause
-from shoal.kube.objects import Obj
 from shoal.kube.schema_errors import is_at_or_below
 
 _PASSES = 8  # each moves up at least one level where something is missing; no spec is as deep
@@ -24,13 +23,13 @@ _OBJECTS = ("model_type", "model_attributes_type", "dict_type")
 _SIZE = re.compile(r"(spec\.tasks\[\d+\])\.replicas")
 
 
-def validate_partially(manifest: Obj, right: Mapping[str, str]) -> tuple[JobSpec, list[Cause]]:
-    """The rest of a spec, and what does not fit with its path and what would be right."""
-    rest: Any = default(manifest).get("spec")
+def validate_partially(written: Any, right: Mapping[str, str]) -> tuple[JobSpec, Any, list[Cause]]:
+    """The rest of a spec, parsed and as written, and what does not fit with its path and what would be right."""
+    rest = written
     found: list[Cause] = []
     for _ in range(_PASSES):
         try:
-            return JobSpec.model_validate(rest), found
+            return JobSpec.model_validate(rest), rest, found
         except ValidationError as problems:
             told = [cause.field for cause in found]
             found += [
@@ -39,7 +38,7 @@ def validate_partially(manifest: Obj, right: Mapping[str, str]) -> tuple[JobSpec
             # From the back, so that places in lists stay what they are called.
             for error in reversed(problems.errors(include_url=False)):
                 rest = _without(rest, error, error["loc"])
-    return JobSpec(), found
+    return JobSpec(), {}, found
 
 
 def _without(value: Any, error: ErrorDetails, steps: tuple[str | int, ...]) -> Any:
@@ -68,3 +67,9 @@ def is_consequential(cause: Cause, told: list[Cause]) -> bool:
     places = [each.field for each in told]
     of_all = ["spec.minAvailable", "metadata.name"] if sized or "spec.tasks" in places else []
     return is_at_or_below(cause.field, places) or cause.field in (*compares, *of_all)
+
+
+def breaks_consequentially(cause: Cause, told: list[Cause]) -> bool:
+    """The same of a rule that is broken: it may read what is reported as wrong below its place."""
+    reads_it = cause.reason != "FieldValueDuplicate" and any(is_at_or_below(each.field, [cause.field]) for each in told)
+    return reads_it or is_consequential(cause, told)

@@ -52,16 +52,12 @@ def build_pod(manifest: Obj, create: Create) -> Obj:
         },
         "spec": template.get("spec") or {},
     }
-    _fill(pod["spec"], schedulerName=spec.scheduler_name, priorityClassName=spec.priority_class_name)
+    for name, value in (("schedulerName", spec.scheduler_name), ("priorityClassName", spec.priority_class_name)):
+        if value and not pod["spec"].get(name):
+            pod["spec"][name] = value
     _mount_claims(pod, manifest, spec)
     plugins.configure_pod(pod, PluginPod(plugin_job_of(manifest, spec), task, ref.index))
     return pod
-
-
-def _fill(spec: Obj, **values: str) -> None:
-    for name, value in values.items():
-        if value and not spec.get(name):
-            spec[name] = value
 
 
 def _labels(manifest: Obj, spec: JobSpec, task: TaskSpec, index: int) -> Mapping[str, str]:

@@ -1,7 +1,7 @@
 """The manifest a person writes: models of a Job's `spec`, and its defaults.
 
-The models are the one source of the definition (`crd`). What they cannot say alone, rules between fields and
-between a Job and its queue, is in `admission`. Pod templates are kept as they are.
+The models are the one source of the definition (`crd`), with the rules between fields (`cel_rules`). What neither can
+say is in `validation`. Pod templates are kept as they are.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from typing import Annotated, Any, Literal
 import msgspec
 from pydantic import AfterValidator, ConfigDict, Field, WithJsonSchema
 
-from shoal.dialects.job_limits import LARGEST_JOB, size_error
+from shoal.dialects.job_limits import LARGEST_JOB
 from shoal.dialects.validation_errors import Model
 from shoal.dialects.volcano import cel_rules
+from shoal.dialects.volcano.cel_rules import Action, Event
 from shoal.kube.crd_schema import PRESERVED
 from shoal.kube.objects import Obj, at_path
 from shoal.kube.patching.json_values import clone
@@ -58,23 +59,14 @@ def _number(description: str, *, low: int = 0, high: int = 2**31 - 1) -> Any:
     return Field(ge=low, le=high, json_schema_extra=Int32, description=description)
 
 
-_EVENTS, _ACTIONS = ["", *cel_rules.EVENTS], ["", *cel_rules.ACTIONS]  # what is empty counts as absent
-_Event = Annotated[str, Field(json_schema_extra={"enum": list(cel_rules.EVENTS)})]
-
-
 class LifecyclePolicy(Model):
     """What happens when something happens."""
 
     model_config = ConfigDict(json_schema_extra=_schema_rules(cel_rules.of_policy()))
 
-    action: Annotated[
-        str,
-        Field(description="AbortJob, RestartJob, RestartTask, RestartPod, ...", json_schema_extra={"enum": _ACTIONS}),
-    ] = ""
-    event: Annotated[
-        str, Field(description="PodFailed, PodEvicted, TaskCompleted, ... or *", json_schema_extra={"enum": _EVENTS})
-    ] = ""
-    events: Annotated[list[_Event], Field(description="Several events with the same action")] = Field(
+    action: Annotated[Literal["", Action], Field(description="AbortJob, RestartJob, RestartTask, RestartPod, ...")] = ""
+    event: Annotated[Literal["", Event], Field(description="PodFailed, PodEvicted, TaskCompleted, ... or *")] = ""
+    events: Annotated[list[Event], Field(description="Several events with the same action")] = Field(
         default_factory=list, max_length=cel_rules.MOST_EVENTS
     )
     exit_code: Annotated[
@@ -101,6 +93,8 @@ class TopologySpec(Model):
 
 class PartitionPolicy(Model):
     """A task cut into groups of equal size that are placed whole."""
+
+    model_config = ConfigDict(json_schema_extra=_schema_rules(cel_rules.of_partitions()))
 
     total_partitions: Annotated[int, _number("How many groups", low=1)]
     partition_size: Annotated[int, _number("Pods in a group", low=1)]
@@ -162,12 +156,6 @@ class Volume(Model):
     ] = None
 
 
-def _is_not_too_large(tasks: list[TaskSpec]) -> list[TaskSpec]:
-    if wrong := size_error(sum(task.replicas for task in tasks)):
-        raise ValueError(wrong)
-    return tasks
-
-
 class JobSpec(Model):
     """What the user specifies."""
 
@@ -175,7 +163,7 @@ class JobSpec(Model):
 
     scheduler_name: Annotated[str, Field(description="Who places the pods")] = DEFAULT_SCHEDULER
     min_available: Annotated[int, _number("Pods that must be placeable together; 0: the sum over the tasks")] = 0
-    tasks: Annotated[list[TaskSpec], AfterValidator(_is_not_too_large)] = Field(
+    tasks: list[TaskSpec] = Field(
         default_factory=list,
         max_length=cel_rules.MOST_TASKS,
         description=f"The groups of pods, of at most {LARGEST_JOB} in all",

@@ -55,14 +55,11 @@ def status_state(manifest: Obj) -> JobState:
         state = replace(state, run=replace(state.run, stage=Stage.LEAVING))  # what people see is about to follow
     counts = at_path(manifest, "status", "taskStatusCount", default={})
     running = {name: int(at_path(found, "phase", "Running", default=0)) for name, found in counts.items()}
-    return complete_state(state, _sizes(manifest), running, cut_off=CUT_OFF)
-
-
-def _sizes(manifest: Obj) -> dict[str, int]:
     try:
-        return {task.name: task.replicas for task in spec_of(manifest).tasks}
+        sizes = {task.name: task.replicas for task in spec_of(manifest).tasks}
     except ValidationError:  # reported where jobs are read
-        return {}
+        sizes = {}
+    return complete_state(state, sizes, running, cut_off=CUT_OFF)
 
 
 def _state_from_status(manifest: Obj) -> JobState:
@@ -92,11 +89,23 @@ def report(job: Job, state: JobState, observed: Observed, previous: Obj, now: da
     spec = spec_of(previous)
     phase = phase_of(state, observed)
     moved = at_path(before, "state", "phase") != phase
-    since = now.replace(microsecond=0) if moved else _since(before, now)
+    written = None if moved else at_path(before, "state", "lastTransitionTime")
+    since = times.parse(written) if written else now.replace(microsecond=0)
+    outcome = state.run.outcome
+    # A reason and a message where there is more to report than the phase.
+    reason = phase if outcome is not None else ""
+    message = outcome.text if outcome is not None else ""
+    if outcome is not None and outcome.trigger is not None:
+        message = f"{outcome.text}: {describe_trigger(outcome.trigger)}"
+    reached = [  # one condition for each phase, the latest at the end
+        wire.PhaseCondition(each.get("status") or "", times.parse(each["lastTransitionTime"]))
+        for each in before.get("conditions") or ()
+        if each.get("status") != phase and each.get("lastTransitionTime")
+    ]
     counts = count_pods(state, observed)
     total = sum(counts.values(), Counter[str]())
     status = wire.VolcanoJobStatus(
-        state=wire.VolcanoJobState(phase, *_reason_and_message(state, phase), since),
+        state=wire.VolcanoJobState(phase, reason, message, since),
         min_available=job.minimum or 0,
         task_status_count={
             task: wire.TaskCount({word: found[word] for word in sorted(found) if word in _COUNTED})
@@ -108,7 +117,7 @@ def report(job: Job, state: JobState, observed: Observed, previous: Obj, now: da
         retry_count=state.charged,
         running_duration=_duration(previous, since),
         controlled_resources=dict(controlled(spec, name_of(previous), uid_of(previous))),
-        conditions=_conditions(before, phase, since),
+        conditions=[*reached, wire.PhaseCondition(phase, since)],
     )
     made: Obj = msgspec.to_builtins(status)
     return StatusReport(status=made, spec=tuple(_claim_names(previous, observed)))
@@ -122,15 +131,11 @@ def phase_of(state: JobState, observed: Observed) -> str:
         return _ENDING.get(run.outcome.phrase if run.outcome is not None else "", wire.RESTARTING)
     if run.intent is Intent.HOLD:
         return wire.ABORTED if run.stage is Stage.OVER else wire.ABORTING
-    if run.intent is Intent.RESTART or _is_restarting(state, observed):
+    there = {pod.uid for pod in observed.pods}
+    is_restarting_tasks = any(why.reason == RESTART and uid in there for uid, why in state.settled.items())
+    if run.intent is Intent.RESTART or is_restarting_tasks:
         return wire.RESTARTING
     return wire.RUNNING if run.stage is Stage.RUNNING else wire.PENDING
-
-
-def _is_restarting(state: JobState, observed: Observed) -> bool:
-    """Whether pods of a partial restart are still to be deleted."""
-    there = {pod.uid for pod in observed.pods}
-    return any(why.reason == RESTART and uid in there for uid, why in state.settled.items())
 
 
 def count_pods(state: JobState, observed: Observed) -> dict[str, Counter[str]]:
@@ -151,29 +156,6 @@ def count_pods(state: JobState, observed: Observed) -> dict[str, Counter[str]]:
                 word = PodPhase.SUCCEEDED.value if ended.is_ok else PodPhase.FAILED.value
                 counts.setdefault(role.name, Counter())[word] += 1
     return counts
-
-
-def _reason_and_message(state: JobState, phase: str) -> tuple[str, str]:
-    """A reason and a message where there is more to report than the phase."""
-    outcome = state.run.outcome
-    if outcome is None:
-        return "", ""
-    return phase, f"{outcome.text}: {describe_trigger(outcome.trigger)}" if outcome.trigger else outcome.text
-
-
-def _since(before: Obj, now: datetime) -> datetime:
-    written = at_path(before, "state", "lastTransitionTime")
-    return times.parse(written) if written else now.replace(microsecond=0)
-
-
-def _conditions(before: Obj, phase: str, since: datetime) -> list[wire.PhaseCondition]:
-    """One entry per phase ever reached, the latest at the end."""
-    found = [
-        wire.PhaseCondition(each.get("status") or "", times.parse(each["lastTransitionTime"]))
-        for each in before.get("conditions") or ()
-        if each.get("status") != phase and each.get("lastTransitionTime")
-    ]
-    return [*found, wire.PhaseCondition(phase, since)]
 
 
 def _duration(manifest: Obj, since: datetime) -> str:

@@ -14,7 +14,8 @@ from shoal.kube.errors import Cause
 from shoal.kube.kinds import Column, Kind, Scale
 from shoal.kube.names import dns_1035_label, dns_subdomain
 from shoal.kube.objects import Obj
-from shoal.kube.structural_schema.structural import schema_problems, schema_warnings
+from shoal.kube.structural_schema.structural import schema_problems
+from shoal.kube.structural_schema.validation_rules import rule_problems
 from shoal.kube.validation.errors import (
     IMMUTABLE,
     duplicate,
@@ -51,17 +52,6 @@ def crd_problems(crd: Obj, old: Obj | None = None) -> list[Cause]:
             *kept,
         ]
     return [*problems, *(invalid(path, value, IMMUTABLE) for path, value, was in kept if value != was)]
-
-
-def crd_warnings(crd: Obj, *, validated_elsewhere: bool = False) -> list[str]:
-    """Rules that are kept but not enforced; `validated_elsewhere`: another program validates such objects
-    itself.
-    """
-    found: list[str] = []
-    for index, version in enumerate((crd.get("spec") or {}).get("versions") or ()):
-        path = f"spec.versions[{index}].schema.openAPIV3Schema"
-        found += schema_warnings(_schema_of(version), path, validated_elsewhere=validated_elsewhere)
-    return found
 
 
 def _schema_of(version: Obj) -> Obj:
@@ -148,7 +138,9 @@ def _version_schema_problems(version: Obj, path: str) -> Iterator[Cause]:
     schema = _schema_of(version)
     if schema:
         has_status = (version.get("subresources") or {}).get("status") is not None
-        yield from schema_problems(schema, f"{path}.openAPIV3Schema", has_status=has_status)
+        here = f"{path}.openAPIV3Schema"
+        problems = schema_problems(schema, here, has_status=has_status)
+        yield from problems or rule_problems(schema, here)
 
 
 def _scale_problems(version: Obj, path: str) -> Iterator[Cause]:

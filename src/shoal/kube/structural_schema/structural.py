@@ -78,18 +78,6 @@ def _defaults(props: Obj, path: str) -> Iterator[Cause]:
         yield from _defaults(child, below)
 
 
-def schema_warnings(schema: Obj, path: str, *, validated_elsewhere: bool = False) -> Iterator[str]:
-    """Rules that are kept but not enforced; `validated_elsewhere`: another program validates such objects."""
-    what = "not enforced by the embedded API" + (
-        ", which has Shoal check such objects itself" if validated_elsewhere else ""
-    )
-    for here, props in _places(schema, path):
-        if props.get("x-kubernetes-validations"):
-            count = len(props["x-kubernetes-validations"])
-            rules = "1 rule" if count == 1 else f"{count} rules"
-            yield f"{here}.x-kubernetes-validations: {rules} in CEL kept, but {what}"
-
-
 def _places(props: Any, path: str) -> Iterator[tuple[str, Obj]]:
     if not isinstance(props, dict):
         return

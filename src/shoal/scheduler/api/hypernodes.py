@@ -1,7 +1,7 @@
 """HyperNode (`topology.volcano.sh/v1alpha1`): a topology domain, its tier and the nodes or HyperNodes within it.
 
-The schema rejects what has the wrong shape. `check` does what the embedded API server does not evaluate (CEL) and what
-CEL cannot express: whether a pattern compiles.
+The definition rejects what has the wrong shape, and selectors that are ambiguous. `check` does what CEL cannot express:
+whether a pattern compiles.
 """
 
 from __future__ import annotations
@@ -10,12 +10,11 @@ from shoal.kube.crd_schema import crd_manifest
 from shoal.kube.errors import Cause
 from shoal.kube.kinds import Kind
 from shoal.kube.objects import Obj, at_path
-from shoal.kube.structural_schema import kinds_of
+from shoal.kube.structural_schema import broken_rules, kinds_of
 from shoal.kube.structural_schema.re2 import BadPattern, compiled
 
 MAX_MEMBERS = 1024  # bounds the cost of the CEL rules, which the API server estimates before it accepts them
 MAX_PATTERN_LENGTH = 1024
-SELECTORS = ("exactMatch", "regexMatch", "labelMatch")
 ONE_SELECTOR = "exactly one of exactMatch, regexMatch and labelMatch is required"
 
 _NAME: Obj = {"type": "string", "minLength": 1, "maxLength": 253}
@@ -88,23 +87,19 @@ HYPER_NODE: Kind
 
 
 def check(hypernode: Obj, _: Obj | None = None) -> list[Cause]:
-    """Selectors that are ambiguous and patterns that cannot be compiled, each with its path."""
+    """Broken rules and patterns that cannot be compiled, each with its path."""
     members = at_path(hypernode, "spec", "members", default=[])
     if not isinstance(members, list) or len(members) > MAX_MEMBERS:
         return []  # the schema rejects it
-    causes = []
+    broken = broken_rules(HYPER_NODE, hypernode) if all(isinstance(member, dict) for member in members) else []
+    causes = [*broken]
     for index, member in enumerate(members):
-        path = f"spec.members[{index}].selector"
         selector = member.get("selector") if isinstance(member, dict) else None
-        if not isinstance(selector, dict):
-            continue  # the schema rejects it
-        if sum(selector.get(name) is not None for name in SELECTORS) != 1:
-            causes.append(Cause("FieldValueInvalid", ONE_SELECTOR, path))
-        pattern = at_path(selector, "regexMatch", "pattern")
+        pattern = at_path(selector, "regexMatch", "pattern") if isinstance(selector, dict) else None
         if isinstance(pattern, str) and len(pattern) <= MAX_PATTERN_LENGTH:
             try:
                 compiled(pattern)
             except BadPattern as problem:
-                message = f'Invalid value: "{pattern}": {problem}'
-                causes.append(Cause("FieldValueInvalid", message, f"{path}.regexMatch.pattern"))
+                field = f"spec.members[{index}].selector.regexMatch.pattern"
+                causes.append(Cause("FieldValueInvalid", f'Invalid value: "{pattern}": {problem}', field))
     return causes

@@ -121,6 +121,7 @@ _QUEUE: Obj = {
         {
             "rule": "!has(self.spec) || !has(self.spec.parent) || self.metadata.name == 'root' "
             "|| self.spec.parent != self.metadata.name",
+            "fieldPath": ".spec.parent",
             "messageExpression": "'queue ' + self.metadata.name + ' would be below itself; "
             "choose another parent than ' + self.metadata.name",
         }

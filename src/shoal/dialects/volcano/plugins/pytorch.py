@@ -31,14 +31,10 @@ def configure_pod(pod: Obj, place: PluginPod, flags: dict[str, Any]) -> None:
     rank = place.index if is_master else place.index + sizes.get(flags["master"], 0)
     open_port(pod, PORT, flags["port"])
     if flags["wait-master-enabled"] and not is_master:
-        first = [_wait_container(address, flags)]
-        pod["spec"]["initContainers"] = [*first, *(pod["spec"].get("initContainers") or ())]
+        # Probe the master's port until it is open, as often as there are seconds to wait.
+        knock = f"nc -z -w 1 {address} {flags['port']}"
+        script = f"for try in $(seq {flags['wait-master-timeout']}); do {knock} && exit 0; sleep 1; done; exit 1"
+        wait = {"name": "wait-for-master", "image": flags["wait-master-image"], "command": ["sh", "-c", script]}
+        pod["spec"]["initContainers"] = [wait, *(pod["spec"].get("initContainers") or ())]
     values = plain(MASTER_ADDR=address, MASTER_PORT=flags["port"], WORLD_SIZE=world, RANK=rank)
     add_env(pod, values, init=False)
-
-
-def _wait_container(address: str, flags: dict[str, Any]) -> Obj:
-    """Probe the master's port until it is open, as often as there are seconds to wait."""
-    knock = f"nc -z -w 1 {address} {flags['port']}"
-    script = f"for try in $(seq {flags['wait-master-timeout']}); do {knock} && exit 0; sleep 1; done; exit 1"
-    return {"name": "wait-for-master", "image": flags["wait-master-image"], "command": ["sh", "-c", script]}

@@ -31,13 +31,10 @@ def configure_pod(pod: Obj, place: PluginPod, flags: dict[str, Any]) -> None:
     spec.setdefault("hostname", names.pod_name(job, place.task.name, place.index))
     spec.setdefault("subdomain", job)
     if flags["inject-hosts-env"]:
-        add_env(pod, [_variable(job, key) for key in keys(place.scene)])
+        sources = {key: {"configMapKeyRef": {"name": config_name(job), "key": key}} for key in keys(place.scene)}
+        add_env(pod, [{"name": key, "valueFrom": source} for key, source in sources.items()])
     volume = config_name(job)
     mount(pod, {"name": volume, "configMap": {"name": volume}}, [{"name": volume, "mountPath": FOLDER}])
-
-
-def _variable(job: str, key: str) -> Obj:
-    return {"name": key, "valueFrom": {"configMapKeyRef": {"name": config_name(job), "key": key}}}
 
 
 def keys(scene: PluginJob) -> list[str]:

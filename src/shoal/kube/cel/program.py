@@ -1,0 +1,111 @@
+"""Expressions: compiled against the types of their variables, and evaluated within limits.
+
+An expression that cannot be compiled raises `InvalidExpression`, one that cannot be evaluated `EvaluationError`.
+Neither occupies a server for long: the parser bounds the depth of an expression, the evaluator the iterations of all
+its loops (9,999), and this module its length, what it can grow its values to, and the work of the functions it calls.
+Its caller bounds the size of the values.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import re
+import sys
+from functools import lru_cache
+from typing import Any
+
+from cel_expr_python import cel
+from cel_expr_python.ext import ext_bindings, ext_math, ext_optional
+
+from shoal.kube.cel.functions import CALLS, declarations
+
+LONGEST_EXPRESSION = 10_000  # characters
+_MAX_GROWTH = 10_000
+_FUNCTION_WORK = 1_000_000  # elements and characters that the functions of one evaluation are given
+
+_STRING = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""")
+_LOOP = re.compile(r"\.\s*(?:all|exists|exists_one|existsOne|map|filter|transformList|transformMap)\s*\(")
+
+if sys.version_info < (3, 12):
+    # cel-expr-python 0.1 returns None without a new reference wherever it converts a null, and drops one later. None is
+    # immortal from Python 3.12 on. Before, a rule could free it and end the process.
+    ctypes.c_ssize_t.from_address(id(None)).value += 2**40
+
+
+class InvalidExpression(ValueError):
+    """An expression that cannot be compiled; the message shows the place."""
+
+
+class EvaluationError(ValueError):
+    """An expression that has no value for these variables."""
+
+
+class Program:
+    """A compiled expression over `self` and `oldSelf`, which have the type `self_type`, for example list<string>."""
+
+    __slots__ = ("_environment", "_expression", "is_linear", "type_name", "uses_old")
+
+    def __init__(self, text: str, self_type: str = "dyn", *, optional_old: bool = False) -> None:
+        _check_limits(text)
+        code = _STRING.sub("''", text)
+        self.uses_old = re.search(r"\boldSelf\b", code) is not None
+        self.is_linear = _is_linear(code)
+        if optional_old:
+            text = f"cel.bind(oldSelf, hasOld ? optional.of(old) : optional.none(), {text}\n)"
+        self._environment = _environment(self_type)
+        try:
+            self._expression = self._environment.compile(text)
+        except RuntimeError as problem:
+            message = str(problem).removeprefix("INVALID_ARGUMENT: ").removesuffix(" [INVALID_ARGUMENT]")
+            raise InvalidExpression(message) from None
+        self.type_name: str = self._expression.return_type().name()
+
+    def bind(self, value: Any, old: Any = None, *, has_old: bool = False) -> cel.Activation:
+        """The variables, for all programs of one `self_type`: converting them takes longer than most expressions."""
+        variables = {"self": value, "hasOld": has_old}
+        return self._environment.Activation(variables | {"oldSelf": old, "old": old} if has_old else variables)
+
+    def evaluate(self, variables: cel.Activation) -> Any:
+        """Its value, plain; raises EvaluationError."""
+        CALLS.left = _FUNCTION_WORK
+        try:
+            result = self._expression.eval(variables)
+        except RuntimeError as problem:
+            message = str(problem)
+            if "Iteration budget exceeded" in message:
+                message = "its loops have more than 9,999 iterations"
+            raise EvaluationError(message) from None
+        type_ = result.type()
+        if type_ == cel.Type.ERROR:
+            raise EvaluationError(str(result.value()))
+        return None if type_ == cel.Type.NULL else result.plain_value()
+
+
+@lru_cache(maxsize=1024)  # a definition is checked, and then its kind is served
+def compile_expression(text: str, self_type: str = "dyn", *, optional_old: bool = False) -> Program:
+    return Program(text, self_type, optional_old=optional_old)
+
+
+def _is_linear(code: str) -> bool:
+    """Whether it visits each part of a value once: no loop, or one that reads nothing but its own items."""
+    _, *more = _LOOP.split(code)
+    return not more or (len(more) == 1 and re.search(r"\b(?:self|oldSelf)\b", more[0]) is None)
+
+
+def _check_limits(text: str) -> None:
+    if len(text) > LONGEST_EXPRESSION:
+        raise InvalidExpression(f"the expression is longer than {LONGEST_EXPRESSION} characters")
+    code = _STRING.sub("''", text)
+    loops = len(_LOOP.findall(code))
+    # Each of nested or chained loops can multiply a value by what its body joins with + or lists with commas.
+    joined = max(code.count("+") + code.count(",") - loops, 0)
+    if loops > 1 and (1 + joined / loops) ** loops > _MAX_GROWTH:
+        raise InvalidExpression("the expression could build values too large to evaluate; use fewer loops")
+
+
+@lru_cache(maxsize=256)
+def _environment(self_type: str) -> cel.Env:
+    type_ = cel.Type(self_type)
+    variables = {"self": type_, "oldSelf": type_, "old": type_, "hasOld": cel.Type.BOOL}
+    extensions = [ext_optional.ExtOptional(), ext_bindings.ExtBindings(), ext_math.ExtMath()]
+    return cel.NewEnv(variables=variables, extensions=extensions, functions=declarations())
