@@ -49,6 +49,7 @@ CASES: dict[str, tuple[JobState, list[FitResult], Unschedulable | None]] = {
     "more pods than the ledger knows of": (ledger(), [LARGE], ALL),
     "a ledger that was not seen yet": (ledger(stamps=Stamps()), [LARGE], None),
     "a run that is being closed": (ledger(Stage.DONE, Stage.PREPARING, run=Run(intent=Intent.END)), [LARGE], None),
+    "another task is about to start": (TWO, [LARGE, replace(PLACED, is_starting=True)], None),
     "a claim that a pod of the gang lacks": (
         TWO,
         [replace(LARGE, waits_for_claim=True), FitResult("b-1", waits_for_claim=True)],
@@ -84,16 +85,6 @@ def claim(kind: str, status: str = "True", reason: str = "TooLarge") -> Obj:
 
 
 OURS, PODS = claim("shoal.dev/TooLarge"), "pod"
-SHOWN: dict[str, tuple[Obj, FitResult | None]] = {
-    "too large": (waiting(OURS), FitResult(PODS, why="needs 3")),
-    "no longer": (waiting(claim("shoal.dev/TooLarge", "Unknown", "WaitsOtherwise")), FitResult(PODS)),
-    "has a node by now": (waiting(OURS, nodeName="n"), FitResult(PODS, is_placed=True)),
-    "has ended": (waiting(phase="Failed", nodeName="n"), None),
-    "in the words of somebody else": (
-        waiting(claim("example.com/ModelCheck"), claim("Unschedulable")),
-        FitResult(PODS),
-    ),
-}
 
 
 def of_container(message: str, reason: str = "CreateContainerConfigError", **spec: Any) -> Obj:
@@ -101,6 +92,26 @@ def of_container(message: str, reason: str = "CreateContainerConfigError", **spe
     pod["metadata"] = {"namespace": "team"}
     pod["status"]["containerStatuses"] = [{"state": {"waiting": {"reason": reason, "message": message}}}]
     return pod
+
+
+def initializing() -> Obj:
+    pod = of_container("", "PodInitializing")
+    pod["status"]["initContainerStatuses"] = [{"state": {"running": {}}}]
+    return pod
+
+
+SHOWN: dict[str, tuple[Obj, FitResult | None]] = {
+    "too large": (waiting(OURS), FitResult(PODS, why="needs 3")),
+    "no longer": (waiting(claim("shoal.dev/TooLarge", "Unknown", "WaitsOtherwise")), FitResult(PODS)),
+    "has a node by now": (waiting(OURS, nodeName="n"), FitResult(PODS, is_placed=True, is_starting=True)),
+    "runs": (waiting(phase="Running", nodeName="n"), FitResult(PODS, is_placed=True)),
+    "an init container waits for others": (initializing(), FitResult(PODS, is_placed=True)),
+    "has ended": (waiting(phase="Failed", nodeName="n"), None),
+    "in the words of somebody else": (
+        waiting(claim("example.com/ModelCheck"), claim("Unschedulable")),
+        FitResult(PODS),
+    ),
+}
 
 
 def of_scheduler(reason: str, **spec: Any) -> Obj:
@@ -133,7 +144,7 @@ REQUIRED: dict[str, tuple[Obj, FitResult]] = {
     ),
     "containers that are being created": (
         of_container("", "ContainerCreating", volumes=VOLUMES),
-        FitResult(PODS, is_placed=True),
+        FitResult(PODS, is_placed=True, is_starting=True),
     ),
     "containers that crash": (of_container("", "CrashLoopBackOff", volumes=VOLUMES), FitResult(PODS, is_placed=True)),
     "a claim": (

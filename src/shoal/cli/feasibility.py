@@ -23,7 +23,8 @@ _QUEUE_CLOSED = "QueueClosed"
 OWNED_OBJECT_FAILED = "OwnedObjectUnavailable"
 _NO_COMMAND = "ImageNotConfigured"
 # Reasons, and a message beside them, of a container that waits for an object its pod refers to.
-_WAITS_FOR_OBJECT = ("CreateContainerConfigError", "ContainerCreating", "PodInitializing")
+_ORDINARY_REASONS = ("", "ContainerCreating", "PodInitializing")
+_WAITS_FOR_OBJECT = ("CreateContainerConfigError", *_ORDINARY_REASONS)
 # Where a pod's spec refers to objects: in volumes, projected volumes, env and envFrom.
 _REFERENCES = {
     "configMap": CONFIG_MAP,
@@ -52,6 +53,7 @@ class FitResult:
 
     task: str = ""  # whose pod it is; '' for a group
     is_placed: bool = False
+    is_starting: bool = False  # it is placed, and whether its containers can start is not known yet
     why: str = ""  # why it can never start: larger than all nodes, or blocked by what nothing here changes; '' else
     is_size: bool = True  # the reason is its size
     required: tuple[RequiredObject, ...] = ()  # objects it may wait for, until the caller has looked which exist
@@ -75,22 +77,35 @@ def fit_of_pod(pod: Obj, task: str) -> FitResult | None:
     if status.get("phase") in _ENDED:
         return None
     containers = (*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ()))
-    waiting = [found for each in containers if (found := (each.get("state") or {}).get("waiting"))]
+    states = [each.get("state") or {} for each in containers]
+    waiting = [found for state in states if (found := state.get("waiting"))]
     # The node reads its configuration of images once, when it starts.
     if no_command := next((str(each.get("message")) for each in waiting if each.get("reason") == _NO_COMMAND), ""):
         return FitResult(task, why=no_command, is_size=False)
     spec, placed = pod.get("spec") or {}, condition_of(pod, "PodScheduled") or {}
     waits_for_claim = (placed.get("status"), placed.get("reason")) == ("False", CLAIM_MISSING)
     required: Iterator[RequiredObject] | tuple[()] = ()
-    if waits_for_claim or any(each.get("reason") in _WAITS_FOR_OBJECT and each.get("message") for each in waiting):
+    if waits_for_claim or any(
+        str(each.get("reason") or "") in _WAITS_FOR_OBJECT and each.get("message") for each in waiting
+    ):
         required = _required_objects(spec, namespace_of(pod))
+    # A message tells what a container waits for; an init container that runs may wait for other pods.
+    has_started = any("running" in state or "terminated" in state for state in states)
+    is_starting = status.get("phase") == "Pending" and not has_started and not any(map(_reports, waiting))
+    has_node = bool(spec.get("nodeName"))
     return FitResult(
         task,
-        is_placed=bool(spec.get("nodeName")),
+        is_placed=has_node,
+        is_starting=has_node and is_starting,
         why=too_large_message(pod),
         required=tuple(dict.fromkeys(required)),
         waits_for_claim=waits_for_claim,
     )
+
+
+def _reports(waiting: dict[str, Any]) -> bool:
+    """Whether a container waits for something else than the ordinary steps of its start."""
+    return bool(waiting.get("message")) or str(waiting.get("reason") or "") not in _ORDINARY_REASONS
 
 
 def _required_objects(spec: Any, namespace: str) -> Iterator[RequiredObject]:
@@ -134,7 +149,7 @@ def find_unschedulable(state: JobState, fits: Collection[FitResult]) -> Unschedu
     no_claim = next((fit.why for fit in fits if fit.waits_for_claim and fit.why), "")
     fits = [replace(fit, why=no_claim, is_size=False) if fit.waits_for_claim and not fit.why else fit for fit in fits]
     unplaceable = sorted((fit for fit in fits if fit.why), key=lambda fit: fit.task)
-    if not unplaceable or state.is_new or not state.run.is_open:
+    if not unplaceable or state.is_new or not state.run.is_open or any(fit.is_starting for fit in fits):
         return None
     first, has_place = unplaceable[0], any(fit.is_placed and not (fit.why or fit.required) for fit in fits)
     # All groups of a job are in one queue, so their pods that have no node yet wait for the same.
