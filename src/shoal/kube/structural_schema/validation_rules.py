@@ -20,7 +20,7 @@ import msgspec
 from shoal.kube.errors import Cause, bounded
 from shoal.kube.kinds import Kind
 from shoal.kube.objects import Obj
-from shoal.kube.structural_schema.validate import NO_FIELD
+from shoal.kube.structural_schema.schema_validation import NO_FIELD
 from shoal.kube.validation.errors import forbidden, invalid, not_supported, required
 
 if TYPE_CHECKING:  # the evaluator is loaded when a rule is
