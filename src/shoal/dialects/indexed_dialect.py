@@ -45,7 +45,7 @@ from shoal.kube.objects import (
 )
 from shoal.kube.owners import controller_of, owner_reference
 from shoal.kube.patching.json_values import clone
-from shoal.kube.structural_schema import kinds_of
+from shoal.kube.structural_schema import broken_rules, kinds_of
 from shoal.kube.validation.errors import invalid
 
 JOB_NAME = "shoal.dev/job-name"
@@ -140,13 +140,14 @@ class IndexedDialect(Dialect, Generic[S]):
         return filled
 
     def validate(self, new: Obj, old: Obj | None = None) -> list[Cause]:
-        del old
         try:
             spec = self._spec_of(new)
         except ValidationError as wrong:
             return causes(wrong, prefix="spec", right={})
+        found = [*broken_rules(self.kind, new, old), *self.spec_errors(spec)]
+        if found:
+            return found  # roles are made of a spec that keeps the rules
         roles = self.roles(spec)
-        found = [*self.spec_errors(spec)]
         for each in roles:
             found += template_errors(each.template, each.path)
             longest = f"{name_of(new)}-{each.role.name}-{max(each.role.size - 1, 0)}"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, WithJsonSchema
+from pydantic import ConfigDict, Field, WithJsonSchema
 
+from shoal.dialects.training import cel_rules
 from shoal.dialects.training.replicas import (
     MASTER,
     WORKER,
@@ -41,8 +42,29 @@ class KubedlReplicaSpec(ReplicaSpec):
 class ElasticPolicy(Model):
     """How the workers of an elastic job find each other, and how many there may be."""
 
+    model_config = ConfigDict(
+        json_schema_extra={
+            "x-kubernetes-validations": [
+                *cel_rules.of_bounds(),
+                cel_rules.rule(
+                    "self.rdzvBackend == 'c10d' || (has(self.rdzvEndpoint) && self.rdzvEndpoint != '')",
+                    "etcd needs an endpoint: host:port",
+                    at="rdzvEndpoint",
+                    reason="FieldValueRequired",
+                ),
+            ]
+        }
+    )
+
     rdzv_backend: Annotated[Literal["etcd", "etcd-v2", "c10d"], Field(description="The rendezvous backend of torchrun")]
-    rdzv_endpoint: Annotated[str, Field(description="host:port of the rendezvous; with c10d, worker 0 by default")] = ""
+    rdzv_endpoint: Annotated[
+        str,
+        Field(
+            pattern=r"^([^:/\s]+:[0-9]{1,5})?$",
+            max_length=300,
+            description="host:port of the rendezvous; with c10d, worker 0 by default",
+        ),
+    ] = ""
     min_replicas: Annotated[int | None, Field(ge=1, description="The fewest workers")] = None
     max_replicas: Annotated[int | None, Field(ge=1, description="The most workers")] = None
     n_proc_per_node: Annotated[int | None, Field(ge=1, description="Processes per worker; 1 by default")] = None
@@ -58,8 +80,37 @@ class SchedulingPolicy(Model):
 
 
 class KubedlSpec(Model):
+    model_config = ConfigDict(
+        json_schema_extra={
+            "x-kubernetes-validations": [
+                *cel_rules.of_roles(),
+                cel_rules.rule(
+                    "self.pytorchReplicaSpecs.exists(k, k.lowerAscii() == 'master')",
+                    "a Master is required",
+                    at="pytorchReplicaSpecs",
+                    reason="FieldValueRequired",
+                ),
+                cel_rules.rule(
+                    "!has(self.enableElastic) || !self.enableElastic || has(self.elasticPolicy)",
+                    "enableElastic needs an elasticPolicy",
+                    at="elasticPolicy",
+                    reason="FieldValueRequired",
+                ),
+                cel_rules.rule(
+                    "!has(self.enableElastic) || !self.enableElastic || "
+                    "self.pytorchReplicaSpecs.exists(k, k.lowerAscii() == 'worker')",
+                    "an elastic job needs Workers",
+                    at="pytorchReplicaSpecs",
+                    reason="FieldValueRequired",
+                ),
+                cel_rules.workers_within("self.elasticPolicy"),
+            ]
+        }
+    )
+
     pytorch_replica_specs: Annotated[
-        dict[str, KubedlReplicaSpec], Field(description="The roles Master and Worker, in any spelling")
+        dict[str, KubedlReplicaSpec],
+        Field(max_length=cel_rules.MOST_ROLES, description="The roles Master and Worker, in any spelling"),
     ]
     enable_elastic: Annotated[bool, Field(description="Whether the number of workers may change while they run")] = (
         False
@@ -110,7 +161,8 @@ def _replicas(key: str, written: str, spec: ReplicaSpec, elastic: ElasticPolicy 
     size = 1 if spec.replicas is None else spec.replicas
     minimum = min(elastic.min_replicas, size) if elastic and elastic.min_replicas and role == WORKER else None
     policy = spec.restart_policy or RESTART_DEFAULTS[role]
-    return Replicas(key, written, size, policy, spec.template, minimum)
+    maximum = elastic.max_replicas if elastic and role == WORKER else None
+    return Replicas(key, written, size, policy, spec.template, minimum, maximum)
 
 
 def bounds(spec: KubedlSpec) -> tuple[int, int]:

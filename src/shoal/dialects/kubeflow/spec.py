@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, WithJsonSchema
+from pydantic import ConfigDict, Field, WithJsonSchema
 
+from shoal.dialects.training import cel_rules
 from shoal.dialects.training.replicas import (
     WORKER,
     Count,
@@ -32,6 +33,8 @@ class ConfEntry(Model):
 
 class ElasticPolicy(Model):
     """How many workers an elastic job may have, and how they find each other."""
+
+    model_config = ConfigDict(json_schema_extra={"x-kubernetes-validations": [*cel_rules.of_bounds()]})
 
     min_replicas: Annotated[int | None, Field(ge=1, description="The fewest workers")] = None
     max_replicas: Annotated[int | None, Field(ge=1, description="The most workers")] = None
@@ -83,22 +86,58 @@ class RunPolicy(Model):
 
 
 class KubeflowSpec(Model):
+    model_config = ConfigDict(
+        json_schema_extra={
+            "x-kubernetes-validations": [
+                *cel_rules.of_roles(),
+                cel_rules.rule(
+                    "self.pytorchReplicaSpecs.size() > 0",
+                    "a Master or Workers are required",
+                    at="pytorchReplicaSpecs",
+                    reason="FieldValueRequired",
+                ),
+                cel_rules.rule(
+                    cel_rules.of_role("worker", "!has(r.replicas) || r.replicas >= 1"),
+                    "there is at least one Worker, or no role Worker",
+                    at="pytorchReplicaSpecs",
+                ),
+                cel_rules.rule(
+                    "!has(self.elasticPolicy) || self.pytorchReplicaSpecs.exists(k, k.lowerAscii() == 'worker')",
+                    "an elastic job needs Workers",
+                    at="pytorchReplicaSpecs",
+                    reason="FieldValueRequired",
+                ),
+                cel_rules.rule(
+                    "!has(self.elasticPolicy) || !has(self.elasticPolicy.nProcPerNode) || !has(self.nprocPerNode)",
+                    "nprocPerNode and elasticPolicy.nProcPerNode exclude each other; use nprocPerNode",
+                    at="nprocPerNode",
+                ),
+                cel_rules.workers_within("self.elasticPolicy"),
+            ]
+        }
+    )
+
     run_policy: RunPolicy = RunPolicy()
     elastic_policy: ElasticPolicy | None = None
     pytorch_replica_specs: Annotated[
-        dict[Literal["Master", "Worker"], ReplicaSpec], Field(description="The roles Master and Worker")
+        dict[str, ReplicaSpec],
+        Field(max_length=cel_rules.MOST_ROLES, description="The roles Master and Worker"),
     ]
     nproc_per_node: Annotated[
-        str | None, Field(description="Processes per pod: auto, cpu, gpu or a number; auto by default")
+        str | None,
+        Field(
+            pattern="^(auto|cpu|gpu|[1-9][0-9]{0,3})$",
+            description="Processes per pod: auto, cpu, gpu or a number; auto by default",
+        ),
     ] = None
 
 
 def training_spec(spec: KubeflowSpec) -> TrainingSpec:
     policy = spec.run_policy
     wishes = policy.scheduling_policy or SchedulingPolicy()
-    found = [(key, spec.pytorch_replica_specs[key]) for key in KEYS if key in spec.pytorch_replica_specs]
+    written = {key.lower(): key for key in spec.pytorch_replica_specs}
     return TrainingSpec(
-        tuple(_replicas(key, written, spec.elastic_policy) for key, written in found),
+        tuple(_replicas(key, written[key.lower()], spec) for key in KEYS if key.lower() in written),
         is_elastic=spec.elastic_policy is not None,
         limits=RunLimits(
             policy.active_deadline_seconds,
@@ -117,12 +156,14 @@ def training_spec(spec: KubeflowSpec) -> TrainingSpec:
     )
 
 
-def _replicas(key: str, spec: ReplicaSpec, elastic: ElasticPolicy | None) -> Replicas:
-    size = 1 if spec.replicas is None else spec.replicas
-    minimum = None
+def _replicas(key: str, written: str, spec: KubeflowSpec) -> Replicas:
+    each, elastic = spec.pytorch_replica_specs[written], spec.elastic_policy
+    size = 1 if each.replicas is None else each.replicas
+    minimum = maximum = None
     if elastic is not None and key.lower() == WORKER:
-        minimum = min(bounds(elastic, size)[0], size)
-    return Replicas(key, key, size, spec.restart_policy or "OnFailure", spec.template, minimum)
+        least, maximum = bounds(elastic, size)
+        minimum = min(least, size)
+    return Replicas(key, written, size, each.restart_policy or "OnFailure", each.template, minimum, maximum)
 
 
 def bounds(elastic: ElasticPolicy, size: int) -> tuple[int, int]:

@@ -40,6 +40,7 @@ class Replicas:
     restart_policy: RestartPolicy
     template: Obj
     minimum: int | None = None  # of an elastic role
+    maximum: int | None = None
 
     @property
     def role(self) -> str:

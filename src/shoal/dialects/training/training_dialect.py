@@ -19,7 +19,7 @@ from shoal.dialects.capabilities import ManifestWarnings, Scaling, StatusProgres
 from shoal.dialects.dialect import ManifestInvalid, StatusReport
 from shoal.dialects.displayed_state import complete_state
 from shoal.dialects.gang_backends.gang import GangRole, GangSpec
-from shoal.dialects.indexed_dialect import IndexedDialect, TemplatedRole
+from shoal.dialects.indexed_dialect import LONGEST_POD_NAME, IndexedDialect, TemplatedRole
 from shoal.dialects.pod_resources import sum_of_pods
 from shoal.dialects.training import conditions as cond
 from shoal.dialects.training.conditions import Conditions, ConditionTexts
@@ -54,9 +54,12 @@ from shoal.engine.policies import (
     Ready,
     Tally,
 )
+from shoal.kube.errors import Cause
 from shoal.kube.kinds import Kind
+from shoal.kube.names import dns_1035_label
 from shoal.kube.objects import Obj, at_path, labels_of, name_of
 from shoal.kube.times import rfc3339
+from shoal.kube.validation.errors import invalid, required
 
 S = TypeVar("S", bound=Model)
 
@@ -77,6 +80,7 @@ class TrainingDialect(IndexedDialect[S]):
     rules: ClassVar[RestartRules]
     texts: ClassVar[ConditionTexts]
     replicas_field: ClassVar[str]  # of the spec: the roles by key
+    roles_attribute: ClassVar[str] = "pytorch_replica_specs"  # the same in the model
     decides_while_running: ClassVar[bool]  # the end of that container counts although others of the pod run
     external_deletion: ClassVar[ExternalDeletion]
     starts_in_order: ClassVar[bool]  # workers are created when all masters run
@@ -132,6 +136,28 @@ class TrainingDialect(IndexedDialect[S]):
 
     # Reading
 
+    def spec_errors(self, spec: S) -> Sequence[Cause]:
+        """Roles without the container that decides."""
+        return [
+            required(
+                f"spec.{self.replicas_field}.{key}.template.spec.containers", f"a container named {self.container}"
+            )
+            for key, each in getattr(spec, self.roles_attribute).items()
+            if find_container(each.template.get("spec") or {}, self.container) is None
+        ]
+
+    def validate(self, new: Obj, old: Obj | None = None) -> list[Cause]:
+        found = super().validate(new, old)
+        # The name is part of those of the Services.
+        name = name_of(new)
+        found += (invalid("metadata.name", name, why) for why in (dns_1035_label(name) if name else ()))
+        for each in () if found else self.read_spec(new).replicas:
+            longest = f"{name}-{each.role}-{max(each.maximum or 0, 1) - 1}"
+            if len(longest) > LONGEST_POD_NAME:
+                why = f"the name of its pod {longest} would be longer than {LONGEST_POD_NAME} characters"
+                found.append(invalid("metadata.name", name, why))
+        return found
+
     def default(self, manifest: Obj) -> Obj:
         """The manifest itself: a stored object keeps the spelling its author used."""
         return manifest
@@ -163,7 +189,7 @@ class TrainingDialect(IndexedDialect[S]):
             after=After((MASTER,)) if waits else None,
             force_after_seconds=(DEFAULT_GRACE_SECONDS if grace is None else grace) + DELETED_LATE_SECONDS,
         )
-        return TemplatedRole(role, each.template, f"spec.{self.replicas_field}[{each.written_key}].template")
+        return TemplatedRole(role, each.template, f"spec.{self.replicas_field}.{each.written_key}.template")
 
     def policies(self, spec: S) -> Policies:
         job = self.training_spec(spec)
@@ -372,7 +398,7 @@ class _TrainingWarnings(ManifestWarnings):
         spec, job = self._dialect.read(new)
         found = list(without_effect(new, self._dialect.without_effect))
         for each in job.replicas:
-            found += of_templates(each, f"spec.{self._dialect.replicas_field}[{each.written_key}]")
+            found += of_templates(each, f"spec.{self._dialect.replicas_field}.{each.written_key}")
         return [*found, *self._dialect.warnings(spec, job)]
 
 
