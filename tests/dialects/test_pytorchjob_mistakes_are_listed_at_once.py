@@ -35,7 +35,7 @@ OF_KUBEDL: dict[str, tuple[Obj, set[str]]] = {
             "spec": {"pytorchReplicaSpecs": {**job["spec"]["pytorchReplicaSpecs"], "AIMaster": replicas()}},
         },
         {ROLES},
-    ),  # fmt: skip
+    ),
     "a role in two cases": (
         {**job, "spec": {"pytorchReplicaSpecs": {"Master": replicas(), "master": replicas()}}},
         {ROLES},
