@@ -8,12 +8,13 @@ from contextlib import suppress
 from shoal.cli.job_lookup import FoundJob
 from shoal.cli.manifest_files import Manifest
 from shoal.cli.reasons import why_idle, why_not_started
+from shoal.cluster.object_validation import deviation_warnings
 from shoal.dialects import dialect_of
 from shoal.dialects.capabilities import ManifestWarnings
 from shoal.dialects.dialect import StateUnreadable, warnings_of
 from shoal.engine import JobState
 from shoal.kube.errors import Cause
-from shoal.kube.kinds import Kind
+from shoal.kube.kinds import BUILT_IN, Kind
 from shoal.kube.objects import Obj
 from shoal.kube.schema_errors import (
     FieldWarning,
@@ -46,6 +47,12 @@ def lint_warnings(manifest: Manifest, kind: Kind) -> list[str]:
     dialect = dialect_of(manifest.api_version, manifest.kind)
     own = warnings_of(dialect, manifest.obj, None) if dialect is not None else []
     return [*find_unknown_fields(schema_of(kind), manifest.obj), *own]
+
+
+def deviation_warnings_of(manifest: Manifest) -> tuple[str, ...]:
+    """What an object of Kubernetes' own kinds means in the embedded cluster alone."""
+    kind = next((k for k in BUILT_IN if (k.api_version, k.kind) == (manifest.api_version, manifest.kind)), None)
+    return deviation_warnings(kind, manifest.obj) if kind is not None else ()
 
 
 def idle_warnings(manifest: Manifest, *, is_submitted: bool = False) -> list[str]:

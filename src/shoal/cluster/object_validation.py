@@ -17,6 +17,7 @@ from shoal.kube import defaults, kinds, selectors, structural_schema, validation
 from shoal.kube.errors import ApiError, Cause, bad_request, invalid
 from shoal.kube.kinds import Kind
 from shoal.kube.objects import Obj, at_path, name_of
+from shoal.kube.persistent_volumes import needs_folder, source_of
 from shoal.kube.schema import drop_unknown, is_clean, type_problem, unknown_fields
 from shoal.kube.schemas import schema_of
 
@@ -194,8 +195,13 @@ def _schema_errors(kind: Kind, obj: Obj, old: Obj | None = None) -> list[Cause]:
     return [*found, *structural_schema.broken_rules(kind, obj, old)]
 
 
-def version_warnings(kind: Kind, obj: Obj) -> tuple[str, ...]:
-    """A warning about a version that Kubernetes no longer serves."""
+def deviation_warnings(kind: Kind, obj: Obj) -> tuple[str, ...]:
+    """A warning about an object that means something else here than in Kubernetes today."""
+    if kind == kinds.PERSISTENT_VOLUME and needs_folder(obj):
+        source = source_of(obj)
+        what = f"there is no {source} storage here" if source else "it names no source"
+        field = f"spec.{source}" if source else "spec"
+        return (f"{field}: {what}, so the volume is a folder of the cluster; hostPath names one of the machine",)
     if kind != kinds.REPLICA_SET_V1BETA1:
         return ()
     chosen = selectors.from_label_selector(at_path(obj, "spec", "selector"))

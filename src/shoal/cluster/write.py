@@ -93,7 +93,7 @@ class Writer:
         object_validation.check_new(kind, obj, allow_loopback=self._allow_loopback, admission=admission)
         self._check_absent(resource, key, meta)
         stored = self._store(resource, obj, None, options)
-        warnings += object_validation.version_warnings(kind, obj)
+        warnings += object_validation.deviation_warnings(kind, obj)
         return WriteResult(resource.from_storage(stored), True, warnings, obj if resource.is_storage_version else None)
 
     def _admission(self, resource: Resource) -> Admission | None:
@@ -271,7 +271,7 @@ class Writer:
             if not options.dry_run:
                 self._core.remove(resource, key)
             return WriteResult(resource.from_storage(final), warnings=warnings)
-        warnings += object_validation.version_warnings(resource.kind, new)
+        warnings += object_validation.deviation_warnings(resource.kind, new)
         after = resource.from_storage(self._store(resource, new, stored, options))
         return WriteResult(after, False, warnings, new if resource.is_storage_version else None)
 

@@ -1,9 +1,10 @@
 """Storage on one machine: every claim gets a folder.
 
 A claim is first matched with a volume made for it by others; else a volume is made, whose folder lies in the data
-folder. One whose class waits for the first pod is left alone until the scheduler has chosen a volume or a node for it.
-`plan_actions` decides from claims, volumes and classes alone; the loop makes folders, writes objects, and removes the
-folder of a volume whose claim is gone where its reclaim policy is Delete.
+folder. A volume on storage that is neither hostPath nor local is a folder there, too. A claim whose class waits for its
+first pod is left alone until the scheduler has chosen a volume or a node for it. `plan_actions` decides from claims,
+volumes and classes alone; the loop makes folders, writes objects, and removes the folder of a volume whose claim is
+gone where its reclaim policy is Delete.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from shoal.controller_runtime.workqueue import WorkQueue
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, STORAGE_CLASS, Kind
 from shoal.kube.objects import Key, Obj, annotations_of, at_path, is_terminating, key_of, name_of, uid_of
+from shoal.kube.persistent_volumes import FOLDER, needs_folder, path_of
 from shoal.scheduler.planner.volume_matching import (
     NO_PROVISIONER,
     SELECTED_NODE,
@@ -125,6 +127,11 @@ def volume_for(claim: Obj, folder: Path) -> Obj:
     }
 
 
+def _make_folder(folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    folder.chmod(0o777)  # containers may run as any user; others do not get past the data folder
+
+
 class PersistentVolumeController:
     name = "volumes"
 
@@ -170,8 +177,7 @@ class PersistentVolumeController:
     async def _provision(self, claim: Obj) -> None:
         key = key_of(claim)
         folder = self._folder / key.namespace / f"{key.name}-{uid_of(claim)}"
-        folder.mkdir(parents=True, exist_ok=True)
-        folder.chmod(0o777)  # containers may run as any user; others do not get past the data folder
+        _make_folder(folder)
         try:
             await self._cluster.create(PERSISTENT_VOLUME, volume_for(claim, folder))
         except ApiError as refused:
@@ -180,8 +186,12 @@ class PersistentVolumeController:
 
     async def _join(self, claim: Obj, volume: Obj) -> None:
         key, name = key_of(claim), name_of(volume)
-        guard = {"uid": uid_of(volume), "resourceVersion": volume["metadata"]["resourceVersion"]}
+        guard: Obj = {"uid": uid_of(volume), "resourceVersion": volume["metadata"]["resourceVersion"]}
         if at_path(volume, "spec", "claimRef", "uid") != uid_of(claim):
+            if needs_folder(volume):
+                folder = self._folder_of(volume)
+                _make_folder(folder)
+                guard["annotations"] = {FOLDER: str(folder)}
             bound = {"metadata": guard, "spec": {"claimRef": reference_to(claim)}}
             await self._cluster.patch(PERSISTENT_VOLUME, name, patch=bound)
         await self._phase(PERSISTENT_VOLUME, Key("", name), {"phase": "Bound"})
@@ -202,11 +212,16 @@ class PersistentVolumeController:
         if _keeps_data(volume):
             return
         # The data first: the volume is what reminds us of a folder still to be removed after a crash.
-        if at_path(volume, "metadata", "annotations", PROVISIONED_BY) == OURS:
-            folder = Path(at_path(volume, "spec", "hostPath", "path", default=""))
+        is_ours = at_path(volume, "metadata", "annotations", PROVISIONED_BY) == OURS
+        if is_ours or needs_folder(volume):
+            folder = Path(path_of(volume)) if is_ours else self._folder_of(volume)
             if self._folder in folder.parents:  # only what lies in our own folder is ours to remove
                 await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
         await self._cluster.delete(PERSISTENT_VOLUME, name)
+
+    def _folder_of(self, volume: Obj) -> Path:
+        """Of a volume on storage that is not there."""
+        return self._folder / f"{name_of(volume)}-{uid_of(volume)}"
 
     async def _phase(self, kind: Kind, key: Key, status: Obj) -> None:
         await self._cluster.patch(kind, key.name, key.namespace, patch={"status": status}, subresource="status")

@@ -23,6 +23,7 @@ from pathlib import Path, PurePosixPath
 from shoal.kube.kinds import PERSISTENT_VOLUME_CLAIM
 from shoal.kube.messages import Message
 from shoal.kube.objects import Obj, name_of, namespace_of, uid_of
+from shoal.kube.persistent_volumes import path_of
 from shoal.kube.quantity import Quantity
 from shoal.node import atomic_files
 from shoal.node.checkpoint import PodFolder
@@ -147,8 +148,7 @@ def _claim_volume(pod: Obj, source: Obj, env_context: EnvContext) -> PreparedVol
     volume = env_context.lookup.objects.get(behind)
     if volume is None:
         raise ReferenceMissing(Message("Claim.NoVolume", {"volume": behind.key.name, "claim": name}))
-    spec = volume.get("spec") or {}
-    path = (spec.get("hostPath") or spec.get("local") or {}).get("path")
+    path = path_of(volume)
     if not path:
         raise ReferenceMissing(Message("Claim.NotMountable", {"volume": name_of(volume)}))
     _make_folder(Path(path), 0o777)

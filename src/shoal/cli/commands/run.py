@@ -97,6 +97,7 @@ def command(
     from rich.console import Console
 
     from shoal.cli.job_table import format_objects
+    from shoal.cli.lint import deviation_warnings_of
     from shoal.cli.offline_validation import reject_invalid
     from shoal.cli.progress import make_display
     from shoal.cli.project import warn_of_images
@@ -106,6 +107,9 @@ def command(
     config = configured({**options, **_FIXED}, job_file=job_file(files))
     config = replace(config, images=replace(config.images, retry_hint="run the job again"))
     warn_of_images(manifests, config.images)
+    for manifest in manifests:
+        for remark in deviation_warnings_of(manifest):
+            click.echo(f"{manifest.where}: warning: {remark}", err=True)
     console = Console(file=cast("IO[str]", HangupSafeStream(sys.stderr)))
     # With -o standard output holds the job alone.
     printed_lines = console if output else Console(file=cast("IO[str]", HangupSafeStream(sys.stdout)))

@@ -9,6 +9,7 @@ from shoal.kube import names
 from shoal.kube.errors import Cause
 from shoal.kube.kinds import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM
 from shoal.kube.objects import Obj
+from shoal.kube.persistent_volumes import SOURCES
 from shoal.kube.quantity import ZERO, Quantity
 from shoal.kube.validation import metadata_rules, volume_source_rules
 from shoal.kube.validation.errors import (
@@ -26,11 +27,6 @@ from shoal.kube.validation.value_rules import at_most_one, named, optional_choic
 _ACCESS = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
 _MODES = ("Block", "Filesystem")
 _RECLAIM = ("Delete", "Recycle", "Retain")
-_SOURCES = (
-    "hostPath", "gcePersistentDisk", "awsElasticBlockStore", "glusterfs", "flocker", "nfs", "rbd", "quobyte", "cephfs",
-    "iscsi", "cinder", "fc", "flexVolume", "azureFile", "vsphereVolume", "photonPersistentDisk", "portworxVolume",
-    "azureDisk", "scaleIO", "local", "storageos", "csi",
-)  # fmt: skip
 _RULES: dict[str, Callable[[Obj, str], Iterator[Cause]]] = {
     "hostPath": volume_source_rules.host_path,
     "nfs": volume_source_rules.nfs,
@@ -47,7 +43,7 @@ def volume_on_update(new: Obj, old: Obj) -> Iterator[Cause]:
     yield from metadata_rules.on_update(PERSISTENT_VOLUME, new, old)
     spec, before = new.get("spec") or {}, old.get("spec") or {}
     yield from _volume(spec)
-    if any(spec.get(name) != before.get(name) for name in _SOURCES):
+    if any(spec.get(name) != before.get(name) for name in SOURCES):
         yield forbidden("spec.persistentvolumesource", "spec.persistentvolumesource is immutable after creation")
     if spec.get("volumeMode") != before.get("volumeMode"):
         yield invalid("volumeMode", spec.get("volumeMode"), IMMUTABLE)
@@ -82,10 +78,10 @@ def _volume(spec: Obj) -> Iterator[Cause]:
         yield from node_selector(affinity["required"], "spec.nodeAffinity.required")
     elif affinity is not None:
         yield required("spec.nodeAffinity.required", "must specify required node constraints")
-    sources = [name for name in _SOURCES if spec.get(name) is not None]
-    if not sources:
-        yield required("spec", "must specify a volume type")
-    else:
+    # Kubernetes requires a source. Here a volume without one is a folder of the cluster, like one of a storage system
+    # that is not there.
+    sources = [name for name in SOURCES if spec.get(name) is not None]
+    if sources:
         if rule := _RULES.get(sources[0]):
             yield from rule(spec[sources[0]], f"spec.{sources[0]}")
         if sources[0] == "local" and affinity is None:
