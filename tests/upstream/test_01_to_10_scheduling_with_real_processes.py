@@ -149,7 +149,7 @@ async def test_07_a_queue_that_reserves_all_of_the_cluster_keeps_others_out(tmp_
         await queue(world, "reserved", guarantee={"resource": {"cpu": "2"}}, deserved={"cpu": "2"})
         await queue(world, "other")
         await world.submit(gang("job", 1, spec={"queue": "other"}))
-        await world.until(lambda: "guaranteed to others" in message(world, "job"))
+        await world.until(lambda: "guarantees of other queues" in message(world, "job"))
         await world.submit(gang("own", 2, spec={"queue": "reserved"}))
         await world.up("own", 2)
         await world.command("own", "CompleteJob")
