@@ -91,7 +91,7 @@ def binaries(programs: Sequence[str] = ()) -> Path:
 def _start_keeper(folder: Path, programs: Sequence[str], file: str) -> None:
     log = (folder / "keeper.log").open("w")
     command = [sys.executable, file, str(folder), str(binaries(programs)), *programs]
-    found_from = {**os.environ, "PYTHONPATH": str(ROOT / "tests")}
+    found_from = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT / 'tests'}"}
     keeper = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=log, start_new_session=True, text=True, env=found_from
     )

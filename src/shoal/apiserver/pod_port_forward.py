@@ -5,12 +5,10 @@ from __future__ import annotations
 from shoal.apiserver.responses import Receive, Send
 from shoal.cluster.client import NodeServices
 from shoal.cluster.embedded import EmbeddedCluster
-from shoal.cluster.port_forward import PROTOCOL, TUNNEL_PREFIX, PortForward
+from shoal.cluster.port_forward import TUNNEL, PortForward
 from shoal.kube.errors import bad_request
 from shoal.kube.kinds import POD
 from shoal.kube.objects import Key, Obj, at_path
-
-TUNNEL = f"{TUNNEL_PREFIX}{PROTOCOL}"
 
 
 def choose_protocol(offered: list[str]) -> str:

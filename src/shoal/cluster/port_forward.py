@@ -14,7 +14,8 @@ from contextlib import suppress
 from shoal.cluster.spdy import ProtocolError, Session, Stream
 
 PROTOCOL = "portforward.k8s.io"
-TUNNEL_PREFIX = "SPDY/3.1+"  # of the subprotocol of a websocket that carries SPDY
+SPDY = "SPDY/3.1"
+TUNNEL = f"{SPDY}+{PROTOCOL}"  # the subprotocol of a websocket that carries SPDY
 CHUNK_BYTES = 1 << 15
 
 Dial = Callable[[int], Awaitable[tuple[asyncio.StreamReader, asyncio.StreamWriter]]]

@@ -178,6 +178,7 @@ CATALOG = Catalog(
         "Request.NotRunning": "container {container} of pod {pod} is not running: a command needs a running container",
         "Request.NoPod": 'pod "{pod}" is not on this node',
         "Request.NotANumber": "{parameter} is not a number: {value}",
+        "Request.UpgradeRequired": "ports are forwarded over {protocol}: upgrade the connection to it",
         "Request.SpdyNotSupported": (
             "this node speaks websockets only, and the API server turned yours into SPDY. "
             "Kubernetes 1.36 passes them through; before that, use a client that speaks {protocol}."

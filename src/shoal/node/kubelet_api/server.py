@@ -2,6 +2,7 @@
 
     GET  /containerLogs/{namespace}/{pod}/{container}?follow=true&tailLines=10
     GET  /exec/{namespace}/{pod}/{container}?command=ls&output=1          (a websocket)
+    POST /portForward/{namespace}/{pod}                                   (SPDY, or a websocket that carries it)
 
 Commands use websockets. An API server from 1.36 on passes a client's websocket through to nodes that declare so, as
 this one does; older ones do that for version 4 of the protocol and turn kubectl's version 5 into SPDY, which is refused
@@ -20,11 +21,13 @@ from aiohttp import WSMsgType, web
 
 from shoal.cluster.client import ExecRequest, LogOptions, NodeServices, OutcomeUnknown
 from shoal.cluster.exec_streams import V4, V5, ExecSession
+from shoal.cluster.port_forward import PROTOCOL, SPDY, TUNNEL, PortForward
 from shoal.kube.errors import ApiError, bad_request
 from shoal.kube.messages import Message
 from shoal.kube.objects import Key, Obj
 from shoal.logs import Logger
 from shoal.node.kubelet_api.authorization import CallerAuthorizer, Forbidden, Unauthenticated
+from shoal.node.kubelet_api.upgrade import UpgradedConnection
 from shoal.node.messages import text
 
 log = Logger(__name__)
@@ -60,6 +63,8 @@ class KubeletServer:
         app.router.add_get(f"/containerLogs/{place}", self._logs)
         app.router.add_route("*", f"/exec/{place}", self._exec)
         app.router.add_route("*", "/exec/{namespace}/{pod}/{uid}/{container}", self._exec)
+        app.router.add_route("*", "/portForward/{namespace}/{pod}", self._port_forward)
+        app.router.add_route("*", "/portForward/{namespace}/{pod}/{uid}", self._port_forward)
         # A client that disconnects must end its request here: a silent log alone would never detect that.
         runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=1.0)
         await runner.setup()
@@ -75,7 +80,7 @@ class KubeletServer:
             if request.path != "/healthz":
                 certificate = request.transport.get_extra_info("peercert") if request.transport else None
                 scheme, _, token = request.headers.get("Authorization", "").partition(" ")
-                verb = "create" if request.path.startswith("/exec/") else "get"
+                verb = "create" if request.path.startswith(("/exec/", "/portForward/")) else "get"
                 bearer = token.strip() if scheme.lower() == "bearer" else ""
                 await self._authorizer.authorize(certificate or None, bearer, verb=verb)
             return await handler(request)
@@ -130,6 +135,30 @@ class KubeletServer:
         await ExecSession(receive, channel.send_bytes, wanted=wanted, tty=tty).run(self._node, pod, command)
         await channel.close()
         return channel
+
+    # Ports
+
+    async def _port_forward(self, request: web.Request) -> web.StreamResponse:
+        pod = self._pod(request)
+        wanted = request.headers.get("Upgrade", "").lower()
+        if wanted == "websocket":
+            channel = web.WebSocketResponse(protocols=(TUNNEL,), compress=False, max_msg_size=1 << 25)
+            await channel.prepare(request)
+
+            async def receive() -> bytes:
+                async for message in channel:
+                    if message.type is WSMsgType.BINARY and message.data:  # an empty message is not the end
+                        return bytes(message.data)
+                return b""
+
+            await PortForward(receive, channel.send_bytes, lambda port: self._node.connect(pod, port)).run()
+            await channel.close()
+            return channel
+        if wanted != SPDY.lower():
+            raise bad_request(text(Message("Request.UpgradeRequired", {"protocol": SPDY})))
+        connection = await UpgradedConnection.accept(request, SPDY, {"X-Stream-Protocol-Version": PROTOCOL})
+        await PortForward(connection.receive, connection.send, lambda port: self._node.connect(pod, port)).run()
+        raise ConnectionResetError  # there is no response to write: aiohttp closes the connection
 
 
 def log_options(query: Any, container: str) -> LogOptions:
