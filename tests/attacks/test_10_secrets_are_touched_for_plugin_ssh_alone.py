@@ -9,8 +9,8 @@ import pytest
 from kit.volcano_jobs import task, vcjob
 from shoal.dialects import NAMES
 from shoal.dialects.dialect import ManifestInvalid
-from shoal.dialects.redaction import without_secrets
 from shoal.dialects.volcano import DIALECT
+from shoal.dialects.without_secrets import without_secrets
 from shoal.install.manifests import render
 from shoal.install.options import InstallOptions
 from shoal.kube.objects import Obj

@@ -25,7 +25,7 @@ from shoal.dialects.volcano import DIALECT as VOLCANO
 from shoal.kube.counts import parse_count
 from shoal.kube.kinds import POD
 from shoal.kube.quantity import BadQuantity, Quantity
-from shoal.operator.setup import admit, install
+from shoal.operator.dialect_registration import admit, install
 
 
 @pytest.fixture

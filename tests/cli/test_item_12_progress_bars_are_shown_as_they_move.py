@@ -14,7 +14,7 @@ from kit.cli_runner import SHOAL, Terminal, at_a_cluster
 from kit.framework_notation import fw, role
 from kit.pseudo_terminal import AtTerminal
 from shoal.kube.objects import Obj
-from shoal.log_signals import plain
+from shoal.training_progress import plain
 
 pytestmark = pytest.mark.processes
 

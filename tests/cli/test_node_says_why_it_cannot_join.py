@@ -18,7 +18,7 @@ from shoal.kube.kinds import LEASE, NODE
 from shoal.kube.objects import Obj
 from shoal.kube.times import rfc3339_micro
 from shoal.local.node_process import CannotJoin, check_may_join
-from shoal.node.identity import Identity
+from shoal.node.kubeconfig_node_name import Identity
 from shoal.node.node_object import node_object
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from shoal.log_signals import TrainingProgress, progress_in, visible
+from shoal.training_progress import TrainingProgress, progress_in, visible
 
 BEFORE = TrainingProgress("old", "older", 9.0)
 LINES = [
@@ -78,7 +78,7 @@ def test_no_line_takes_long(text: str) -> None:
     """A pod prints what it likes, and its node reads thousands of such lines. The limit is of processor time."""
     program = (
         "import sys\n"
-        "from shoal.log_signals import TrainingProgress, progress_in\n"
+        "from shoal.training_progress import TrainingProgress, progress_in\n"
         "for _ in range(1000): progress_in(sys.argv[1], TrainingProgress())"
     )
 

@@ -11,7 +11,7 @@ from kit.frameworks import ended, failed, framework, pod_of, pod_template, role,
 from shoal.dialects.framework import DIALECT, FrameworkSettings, SettingsInvalid, settings
 from shoal.dialects.framework.controller_outcomes import POD_REFUSED, POD_REFUSED_UNKNOWN
 from shoal.engine import ContainerEnd, Detail, Outcome, Refused, TaskRef
-from shoal.engine.classification import classify, classify_refusal
+from shoal.engine.failure_classification import classify, classify_refusal
 from shoal.kube.objects import Obj
 
 TRANSIENT, PERMANENT, UNKNOWN = ("Transient",), ("Permanent",), ()

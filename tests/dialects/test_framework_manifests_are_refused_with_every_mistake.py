@@ -20,7 +20,7 @@ from shoal.dialects.framework import DIALECT, settings
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import CUSTOM_RESOURCE_DEFINITION
 from shoal.kube.objects import Obj
-from shoal.operator import setup
+from shoal.operator import dialect_registration
 
 RETRIES = "-2 retries always, -1 after every failure, 0 never, n at most n times"
 COUNTS = "-1 or 0 switches the rule off, n asks for n tasks"
@@ -348,7 +348,7 @@ def machinery() -> Iterator[Machinery]:
     """An embedded cluster's machinery that knows Frameworks."""
     made = Machinery.open(":memory:")
     made.create(CUSTOM_RESOURCE_DEFINITION, "", DIALECT.crd(), WriteOptions())
-    setup.admit(made, (DIALECT,))
+    dialect_registration.admit(made, (DIALECT,))
     yield made
     made.close()
 

@@ -20,7 +20,7 @@ from kit.raw_api import JSON_PATCH, Api
 from kit.run_folder import folder_of_the_run
 from shoal.dialects.framework import DIALECT
 from shoal.kube.objects import Obj
-from shoal.operator import setup
+from shoal.operator import dialect_registration
 
 DEFINITION = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/frameworks.frameworkcontroller.microsoft.com"
 FRAMEWORKS = "/apis/frameworkcontroller.microsoft.com/v1/namespaces/default/frameworks"
@@ -37,7 +37,7 @@ def own(stack: contextlib.ExitStack, tmp_path_factory: pytest.TempPathFactory) -
     started = stack.enter_context(embedded_api_server.serve(tmp_path_factory.mktemp("server")))
     api = Api(started.url, started.token, str(started.ca_file))
     serve(api, DIALECT.crd())
-    setup.admit(started.cluster.machinery, [DIALECT])
+    dialect_registration.admit(started.cluster.machinery, [DIALECT])
     return api
 
 

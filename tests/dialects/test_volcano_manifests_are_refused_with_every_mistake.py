@@ -15,7 +15,7 @@ from shoal.kube.errors import ApiError
 from shoal.kube.kinds import CUSTOM_RESOURCE_DEFINITION
 from shoal.kube.objects import Obj
 from shoal.kube.patching.json_values import clone
-from shoal.operator.setup import admit as guard
+from shoal.operator.dialect_registration import admit as guard
 from shoal.scheduler.api.pod_groups import QUEUE
 
 POD: Obj = {"spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": "x"}]}}

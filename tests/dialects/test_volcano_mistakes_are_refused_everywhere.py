@@ -21,7 +21,7 @@ from kit.volcano_jobs import policy, task, vcjob
 from shoal.dialects.volcano import DIALECT, cel_rules, lifecycle_policies
 from shoal.kube.objects import Obj
 from shoal.kube.schema_errors import is_at_or_below
-from shoal.operator import setup
+from shoal.operator import dialect_registration
 
 JOBS = "/apis/batch.volcano.sh/v1alpha1/namespaces/default/jobs"
 
@@ -33,7 +33,7 @@ def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         if request.param == "embedded":
             started = stack.enter_context(embedded_api_server.serve(tmp_path_factory.mktemp("server")))
             api = Api(started.url, started.token, str(started.ca_file))
-            setup.admit(started.cluster.machinery, [DIALECT])
+            dialect_registration.admit(started.cluster.machinery, [DIALECT])
         else:
             plane = stack.enter_context(control_plane.shared(folder_of_the_run(tmp_path_factory, "control-plane")))
             api = Api(plane.url, plane.token, plane.ca_file)

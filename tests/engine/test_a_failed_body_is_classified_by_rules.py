@@ -8,7 +8,7 @@ import pytest
 
 from kit.engine_world import T0
 from shoal.engine import ContainerEnd, ContainerState, Detail, FailureClass, ObservedPod, Outcome, PodPhase
-from shoal.engine.classification import Classifier, classify, find_decisive_container
+from shoal.engine.failure_classification import Classifier, classify, find_decisive_container
 from shoal.engine.policies import (
     ContainerPattern,
     DecisiveContainer,

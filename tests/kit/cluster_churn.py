@@ -19,12 +19,12 @@ from dataclasses import dataclass, field, replace
 
 from kit.planner_board import GPU, RACK, Board
 from shoal.kube.objects import Key
-from shoal.scheduler.planner.cache import ClusterView
+from shoal.scheduler.planner.cluster_view import ClusterView
 from shoal.scheduler.planner.gang import Gang
 from shoal.scheduler.planner.gang_types import PodGroup, PodGroupPhase, Queue
+from shoal.scheduler.planner.node_and_pod_types import Node, Pod, PodState
 from shoal.scheduler.planner.plan_types import Plan
 from shoal.scheduler.planner.planner import plan
-from shoal.scheduler.planner.snapshot_types import Node, Pod, PodState
 
 CYCLES = 100
 RETOLD_EVERY = 7

@@ -35,7 +35,7 @@ from shoal.dialects.dialect import definitions_of
 from shoal.kube.kinds import Kind
 from shoal.kube.objects import Obj
 from shoal.kube.schemas import schema_of
-from shoal.operator.setup import admit, install
+from shoal.operator.dialect_registration import admit, install
 from shoal.scheduler.queue_validation import admit as admit_groups
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

@@ -30,8 +30,8 @@ from shoal.dialects.framework import settings
 from shoal.kube import kinds
 from shoal.kube.kinds import CONFIG_MAP, POD, SERVICE_ACCOUNT, Kind
 from shoal.kube.objects import Obj, is_terminating, name_of
+from shoal.operator.dialect_registration import install
 from shoal.operator.embedded import JobReconciler
-from shoal.operator.setup import install
 
 WATCHED = (FRAMEWORK, POD, CONFIG_MAP)
 GIVEN = "kube-root-ca.crt"  # every namespace gets it

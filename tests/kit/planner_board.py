@@ -13,11 +13,11 @@ from typing import Any
 from shoal.kube.messages import Message
 from shoal.kube.objects import Key
 from shoal.scheduler.messages import text
-from shoal.scheduler.planner.cache import ClusterView
+from shoal.scheduler.planner.cluster_view import ClusterView
 from shoal.scheduler.planner.gang_types import PlannerSettings, PodGroup, PodGroupPhase, Queue
+from shoal.scheduler.planner.node_and_pod_types import Node, Pod, PodState
 from shoal.scheduler.planner.plan_types import GroupResult, Plan
 from shoal.scheduler.planner.planner import plan
-from shoal.scheduler.planner.snapshot_types import Node, Pod, PodState
 
 GPU = "nvidia.com/gpu"
 RACK = "topology.shoal.dev/rack"

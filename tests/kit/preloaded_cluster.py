@@ -18,7 +18,7 @@ from shoal.dialects import dialects
 from shoal.dialects.dialect import Dialect, definitions_of
 from shoal.dialects.framework import DIALECT
 from shoal.kube.kinds import CUSTOM_RESOURCE_DEFINITION
-from shoal.operator.setup import admit
+from shoal.operator.dialect_registration import admit
 
 
 class Preloaded(MemoryJournal):

@@ -20,7 +20,7 @@ from kit.pods import is_gone, phase_is, wait_for_pod
 from shoal.cluster.kubeconfig import from_kubeconfig
 from shoal.cluster.kubernetes import KubernetesCluster, open_client
 from shoal.kube.kinds import CONFIG_MAP, EVENT, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, POD, SECRET
-from shoal.node.identity import review_self
+from shoal.node.kubeconfig_node_name import review_self
 from shoal.node.rbac import REQUIRED_PERMISSIONS
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.processes]

@@ -9,7 +9,7 @@ import pytest
 from kit.pods import container, pod, stored
 from shoal.kube.kinds import CONFIG_MAP
 from shoal.kube.objects import Key
-from shoal.node.api_access import FOLDER, VOLUME, ApiAccess
+from shoal.node.pod_api_credentials import FOLDER, VOLUME, ApiAccess
 from shoal.node.pod_references import Lookup, Reference
 
 MOUNT = {"name": VOLUME, "mountPath": FOLDER, "readOnly": True}

@@ -13,7 +13,7 @@ from shoal.kube.objects import Key, Obj
 from shoal.scheduler.api.pod_groups import POD_GROUP
 from shoal.scheduler.cache.scheduler_cache import SchedulerCache
 from shoal.scheduler.channels import BindFailed, Event
-from shoal.scheduler.planner.cache import ClusterView
+from shoal.scheduler.planner.cluster_view import ClusterView
 from shoal.scheduler.planner.plan_types import Plan
 from shoal.scheduler.planner.planner import plan
 from shoal.scheduler.scope import SchedulerScope

@@ -12,7 +12,7 @@ from shoal.kube.kinds import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, STORAGE
 from shoal.kube.objects import Key, Obj, key_of, name_of
 from shoal.scheduler.cache.volume_claims import VolumeClaims
 from shoal.scheduler.messages import text
-from shoal.scheduler.planner.snapshot_types import Node
+from shoal.scheduler.planner.node_and_pod_types import Node
 from shoal.scheduler.planner.volume_matching import NO_PROVISIONER, SELECTED_NODE, is_within
 
 ZONE = "topology.kubernetes.io/zone"

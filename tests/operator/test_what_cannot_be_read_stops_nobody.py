@@ -8,7 +8,7 @@ from shoal.kube.kinds import NODE, POD
 from shoal.kube.objects import Key, Obj
 from shoal.scheduler.cache.scheduler_cache import SchedulerCache
 from shoal.scheduler.messages import text
-from shoal.scheduler.planner.cache import ClusterView
+from shoal.scheduler.planner.cluster_view import ClusterView
 from shoal.scheduler.planner.planner import plan
 from shoal.scheduler.scope import SchedulerScope
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from shoal.kube.objects import Key
-from shoal.scheduler.planner.cache import ClusterView
+from shoal.scheduler.planner.cluster_view import ClusterView
 from shoal.scheduler.planner.equivalence_classes import EquivalenceClass
 from shoal.scheduler.planner.gang_types import PlannerSettings
-from shoal.scheduler.planner.snapshot_types import Node, Pod
+from shoal.scheduler.planner.node_and_pod_types import Node, Pod
 
 GI = 1 << 30
 GPU = "nvidia.com/gpu"

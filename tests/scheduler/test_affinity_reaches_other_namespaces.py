@@ -11,7 +11,7 @@ from shoal.kube.kinds import NAMESPACE, POD, SERVICE_ACCOUNT
 from shoal.kube.objects import Obj
 from shoal.kube.selectors import EVERYTHING, from_label_selector
 from shoal.scheduler.planner.from_objects import affinity_terms, pod_from
-from shoal.scheduler.planner.snapshot_types import AffinityTerm
+from shoal.scheduler.planner.node_and_pod_types import AffinityTerm
 
 HOST = "kubernetes.io/hostname"
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"

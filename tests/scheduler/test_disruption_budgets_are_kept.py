@@ -12,8 +12,8 @@ from shoal.kube.objects import Key
 from shoal.kube.selectors import from_label_selector
 from shoal.scheduler.planner.disruption_budgets import DisruptionBudget
 from shoal.scheduler.planner.gang_types import PodGroupPhase
+from shoal.scheduler.planner.node_and_pod_types import PodState
 from shoal.scheduler.planner.plan_types import Plan
-from shoal.scheduler.planner.snapshot_types import PodState
 
 KEPT = {"app": "kept"}
 

@@ -9,7 +9,7 @@ from kit.planner_board import RACK, Board, binds, causes, evicted, key, message,
 from shoal.kube.messages import Message
 from shoal.kube.selectors import from_labels
 from shoal.scheduler.planner.gang_types import PodGroup, PodGroupPhase, TopologyConstraint
-from shoal.scheduler.planner.snapshot_types import AffinityTerm, PodState
+from shoal.scheduler.planner.node_and_pod_types import AffinityTerm, PodState
 
 NEVER = message("Remedy.NeverFits")
 FULL = message("Resources.Short", need="1", resource="cpu", free="0", whole="1", node="n0")

@@ -10,8 +10,8 @@ import pytest
 from kit.planner_board import HOST, RACK, Board, cores, evicted, key, said
 from shoal.kube.selectors import parse_labels
 from shoal.scheduler.planner.gang_types import TopologyConstraint
+from shoal.scheduler.planner.node_and_pod_types import AffinityTerm
 from shoal.scheduler.planner.preemption import SEARCHED_AGAIN_SECONDS
-from shoal.scheduler.planner.snapshot_types import AffinityTerm
 
 PATIENCE = 1800
 STEP = 600

@@ -10,7 +10,7 @@ from kit.planner_board import GPU, RACK, SPINE, Board, binds, said
 from shoal.kube.messages import Message
 from shoal.kube.selectors import from_labels
 from shoal.scheduler.planner.gang_types import HyperNode, SubgroupPolicy, TopologyConstraint
-from shoal.scheduler.planner.snapshot_types import AffinityTerm, SpreadConstraint
+from shoal.scheduler.planner.node_and_pod_types import AffinityTerm, SpreadConstraint
 
 
 @pytest.mark.parametrize(("profile", "expected"), [("pack", "busy"), ("auto", "busy"), ("spread", "empty")])

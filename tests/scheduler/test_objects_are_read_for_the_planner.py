@@ -10,7 +10,7 @@ from shoal.kube.objects import Key
 from shoal.kube.selectors import from_labels
 from shoal.scheduler.planner.from_objects import group_from, pod_from, queue_from, seconds
 from shoal.scheduler.planner.gang_types import PodGroup, PodGroupPhase, Queue, SubgroupPolicy, TopologyConstraint
-from shoal.scheduler.planner.snapshot_types import AffinityTerm, Pod, PodState, SpreadConstraint
+from shoal.scheduler.planner.node_and_pod_types import AffinityTerm, Pod, PodState, SpreadConstraint
 
 BORN = "1970-01-01T00:01:40Z"
 

@@ -12,10 +12,10 @@ from kit.planner_board import message
 from shoal.kube.messages import Message
 from shoal.kube.objects import Key
 from shoal.kube.quantity_format import requests_of
-from shoal.scheduler.planner.cache import ClusterView
+from shoal.scheduler.planner.cluster_view import ClusterView
+from shoal.scheduler.planner.node_and_pod_types import Node, Pod
 from shoal.scheduler.planner.plan_types import Bind, Plan, Wait
 from shoal.scheduler.planner.planner import plan
-from shoal.scheduler.planner.snapshot_types import Node, Pod
 
 GPU = "nvidia.com/gpu"
 GI = (1 << 30) * 1000

@@ -17,7 +17,7 @@ from kit.cluster_churn import Arrival, World, lived, seeds
 from kit.planner_board import GPU, HOST, RACK, cores, key
 from shoal.kube.selectors import parse_labels
 from shoal.scheduler.planner.gang_types import PodGroup, PodGroupPhase, Queue, SubgroupPolicy, TopologyConstraint
-from shoal.scheduler.planner.snapshot_types import AffinityTerm, Node, Pod
+from shoal.scheduler.planner.node_and_pod_types import AffinityTerm, Node, Pod
 
 PARTS = 4  # so that several workers share the work
 

@@ -9,7 +9,7 @@ import pytest
 from kit.planner_board import Board, binds, causes, cores, key, message, verdict
 from shoal.scheduler.planner.fair_share import FairShares
 from shoal.scheduler.planner.gang_types import PodGroupPhase, Queue
-from shoal.scheduler.planner.results import pod_waits
+from shoal.scheduler.planner.plan_builder import pod_waits
 
 
 def pending(board: Board, name: str, cpu: int, **more: object) -> None:

@@ -14,8 +14,8 @@ from shoal.kube.quantity_format import amounts
 from shoal.scheduler.messages import text
 from shoal.scheduler.planner.from_objects import quota_from
 from shoal.scheduler.planner.gang_types import NamespaceQuota, PodGroupPhase
-from shoal.scheduler.planner.results import pod_waits
-from shoal.scheduler.planner.snapshot_types import PodState
+from shoal.scheduler.planner.node_and_pod_types import PodState
+from shoal.scheduler.planner.plan_builder import pod_waits
 
 
 def board(**quota: str) -> Board:

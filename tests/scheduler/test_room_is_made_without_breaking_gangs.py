@@ -11,7 +11,7 @@ from kit.planner_board import Board, binds, cores, evicted, key, said, shrunk
 from shoal.kube.objects import Key
 from shoal.scheduler.messages import text
 from shoal.scheduler.planner.gang_types import PodGroupPhase
-from shoal.scheduler.planner.snapshot_types import Pod, PodState
+from shoal.scheduler.planner.node_and_pod_types import Pod, PodState
 
 
 def lent(*, minimum: int, reclaimable: bool = True, **more: Any) -> Board:

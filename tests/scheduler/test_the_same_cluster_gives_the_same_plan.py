@@ -13,11 +13,11 @@ from kit.planner_board import GPU, HOST, NS, RACK, Board, cores, evicted, key
 from shoal.kube.objects import Key
 from shoal.kube.selectors import parse_labels
 from shoal.scheduler.messages import text
-from shoal.scheduler.planner.cache import ClusterView
+from shoal.scheduler.planner.cluster_view import ClusterView
 from shoal.scheduler.planner.gang_types import PodGroup, PodGroupPhase, TopologyConstraint
+from shoal.scheduler.planner.node_and_pod_types import AffinityTerm, Node, Pod, PodState
 from shoal.scheduler.planner.plan_types import Plan
 from shoal.scheduler.planner.planner import plan
-from shoal.scheduler.planner.snapshot_types import AffinityTerm, Node, Pod, PodState
 
 
 def told(order: int) -> Plan:

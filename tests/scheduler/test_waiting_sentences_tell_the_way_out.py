@@ -13,7 +13,7 @@ from kit.planner_board import HOST, NS, RACK, Board, causes, cores, key, message
 from shoal.kube.messages import Message
 from shoal.kube.selectors import from_labels
 from shoal.scheduler.planner.gang_types import PodGroupPhase, SubgroupPolicy, TopologyConstraint
-from shoal.scheduler.planner.snapshot_types import AffinityTerm
+from shoal.scheduler.planner.node_and_pod_types import AffinityTerm
 
 
 def test_a_share_by_weight_is_not_called_a_limit() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from kit.planner_board import Board, cores
 from shoal.scheduler.planner.gang_types import HyperNode, TopologyConstraint
-from shoal.scheduler.planner.snapshot_types import PodState
+from shoal.scheduler.planner.node_and_pod_types import PodState
 
 DOMAINS = {"s0": {"n0", "n1"}, "s1": {"n2", "n3"}}
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kit.planner_board import Board, binds, cores, evicted, key, said
-from shoal.scheduler.planner.snapshot_types import Pod, PodState
+from shoal.scheduler.planner.node_and_pod_types import Pod, PodState
 
 SHARINGS = pytest.mark.parametrize("sharing", ["proportion", "capacity"])
 

@@ -6,7 +6,7 @@ import pytest
 
 from kit.volcano_jobs import task, vcjob
 from shoal.dialects.gang_backends.volcano import spec as group_spec
-from shoal.dialects.volcano.actions import warn
+from shoal.dialects.volcano.job_patches import warn
 from shoal.dialects.volcano.pod_groups import gangs
 from shoal.dialects.volcano.spec import spec_of
 from shoal.dialects.volcano.validation import admit

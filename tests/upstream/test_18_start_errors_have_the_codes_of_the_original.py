@@ -7,7 +7,7 @@ import pytest
 
 from kit.frameworks import ended, failed, framework, pod_of, role, stamped
 from shoal.dialects.framework import DIALECT, settings
-from shoal.engine.classification import classify
+from shoal.engine.failure_classification import classify
 
 MANIFEST = framework(role())
 

@@ -15,7 +15,7 @@ import pytest
 from kit.planner_board import RACK, SPINE, Board, binds, cores, key
 from shoal.kube.selectors import from_label_selector
 from shoal.scheduler.planner.gang_types import SubgroupPolicy, TopologyConstraint
-from shoal.scheduler.planner.snapshot_types import Pod, PodState
+from shoal.scheduler.planner.node_and_pod_types import Pod, PodState
 
 EVERYWHERE = from_label_selector({})
 PAIRS = SubgroupPolicy("pair", size=2, selector=EVERYWHERE, label_keys=("pair",), closeness=TopologyConstraint(tier=1))

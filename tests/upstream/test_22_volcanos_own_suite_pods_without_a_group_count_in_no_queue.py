@@ -8,7 +8,7 @@ from typing import Any
 
 from kit.planner_board import Board, binds, cores, evicted, key, said, verdict
 from shoal.scheduler.planner.gang_types import PodGroupPhase
-from shoal.scheduler.planner.snapshot_types import Pod, PodState
+from shoal.scheduler.planner.node_and_pod_types import Pod, PodState
 
 
 def plain(board: Board, count: int, node: str = "n", **more: Any) -> None:

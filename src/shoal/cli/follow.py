@@ -29,7 +29,7 @@ from shoal.kube.errors import ApiError
 from shoal.kube.kinds import EVENT, POD
 from shoal.kube.messages import MESSAGE, decode
 from shoal.kube.objects import Key, Obj, annotations_of, uid_of
-from shoal.log_signals import visible
+from shoal.training_progress import visible
 
 OnChange = Callable[[FoundJob], None]
 OnLogFailure = Callable[[str, str], None]  # the source of the log, and why it is unavailable

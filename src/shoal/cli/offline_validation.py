@@ -28,7 +28,7 @@ from shoal.kube.schema_errors import is_at_or_below, path_of, remove_mismatches
 from shoal.kube.validation.errors import invalid
 from shoal.node.images import Images
 from shoal.node.messages import text
-from shoal.operator.setup import admit
+from shoal.operator.dialect_registration import admit
 from shoal.scheduler.api.hypernodes import hypernode_definition
 from shoal.scheduler.queue_validation import admit as admit_queues_and_groups
 

@@ -19,7 +19,7 @@ from shoal.cli.job_table import STYLES, TaskView, format_duration, job_status, t
 from shoal.cli.reasons import status_with_reason, why_idle
 from shoal.cli.task_table import group_tasks, status_rank
 from shoal.kube.objects import uid_of
-from shoal.log_signals import TrainingProgress, plain, progress_in
+from shoal.training_progress import TrainingProgress, plain, progress_in
 
 if TYPE_CHECKING:
     from rich.console import Console, Group

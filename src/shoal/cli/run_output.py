@@ -15,10 +15,10 @@ import click
 
 from shoal.kube import yaml_codec
 from shoal.kube.objects import uid_of
-from shoal.log_signals import visible
 from shoal.node.checkpoint import PodFolder
 from shoal.node.log_archive import METRICS, LogArchive, find_archived
 from shoal.node.log_reader import LogFormatter, LogTrail
+from shoal.training_progress import visible
 
 if TYPE_CHECKING:
     from shoal.cli.job_lookup import FoundJob

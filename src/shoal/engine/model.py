@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from shoal.engine.classification import FailurePolicy
 from shoal.engine.completion import Completion, Ready
+from shoal.engine.failure_classification import FailurePolicy
 from shoal.engine.gates import After, Gate
 from shoal.engine.membership import Rendezvous
 from shoal.engine.owned_objects import OwnedObject

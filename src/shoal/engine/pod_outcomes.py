@@ -13,7 +13,7 @@ from datetime import timedelta
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from shoal.engine.classification import (
+from shoal.engine.failure_classification import (
     Classifier,
     DecisiveContainer,
     classify_refusal,

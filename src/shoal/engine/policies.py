@@ -7,15 +7,6 @@ phrase, text) for a cause the engine finds.
 
 from __future__ import annotations
 
-from shoal.engine.classification import (
-    ContainerPattern,
-    CreationRefusal,
-    DecisiveContainer,
-    FailurePolicy,
-    FailureRule,
-    PodPattern,
-    Span,
-)
 from shoal.engine.completion import (
     ALL,
     LEAD,
@@ -28,6 +19,15 @@ from shoal.engine.completion import (
     Finish,
     Ready,
     Tally,
+)
+from shoal.engine.failure_classification import (
+    ContainerPattern,
+    CreationRefusal,
+    DecisiveContainer,
+    FailurePolicy,
+    FailureRule,
+    PodPattern,
+    Span,
 )
 from shoal.engine.gates import After, ExternalGate, Gate, GroupGate, GroupPlan, Opens, WhenShut
 from shoal.engine.membership import Rendezvous

@@ -8,7 +8,7 @@ from shoal.controller_runtime.rights import lease_permissions, policy_rules
 from shoal.dialects import NAMES, load
 from shoal.dialects.gang_backends import backend
 from shoal.dialects.gang_backends.delegate import has_gangs, with_backend, without_groups
-from shoal.dialects.redaction import without_secrets
+from shoal.dialects.without_secrets import without_secrets
 from shoal.install.options import InstallOptions, build_object
 from shoal.kube.objects import Obj
 from shoal.operator.rbac import (

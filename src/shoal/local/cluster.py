@@ -45,11 +45,11 @@ from shoal.local.embedded_controllers import standard_loops
 from shoal.local.pod_api_endpoint import automounts, certificate_for_pods, publish_service, serve_to_pods
 from shoal.logs import Logger
 from shoal.node.agent import Agent
-from shoal.node.api_access import ApiAccess
 from shoal.node.config import NodeConfig, split
 from shoal.node.images import Images
 from shoal.node.log_archive import ArchiveBudget, LogArchive
 from shoal.node.node_object import detect_machine
+from shoal.node.pod_api_credentials import ApiAccess
 from shoal.node.projects import Projects
 from shoal.node.sandbox import syscalls
 from shoal.node.sandbox.interface import Network

@@ -33,8 +33,8 @@ from shoal.node import lease
 from shoal.node.agent import Agent
 from shoal.node.config import Confinement, NodeConfig
 from shoal.node.heartbeat import NodeRefused
-from shoal.node.identity import GROUP, PREFIX, review_self
 from shoal.node.images import Images
+from shoal.node.kubeconfig_node_name import GROUP, PREFIX, review_self
 from shoal.node.kubelet_api.authorization import CallerAuthorizer, ClientCaWatcher
 from shoal.node.kubelet_api.server import KubeletServer
 from shoal.node.messages import text

@@ -17,7 +17,7 @@ from shoal.kube.kinds import POD
 from shoal.kube.messages import Message
 from shoal.kube.objects import Key, Obj, key_of, uid_of
 from shoal.logs import Logger
-from shoal.node import gpus, recovery, volumes
+from shoal.node import container_record_recovery, gpus, volumes
 from shoal.node.admission import reject_by_namespace, reject_by_resources
 from shoal.node.checkpoint import NodeFolder, PodOutcome, PodRecord, new_record
 from shoal.node.cluster_dns import peer
@@ -170,12 +170,12 @@ class Agent:
         if record.finished:
             return record
         if kept is not None:
-            recovery.recover_from_sandbox(record, kept.processes())
+            container_record_recovery.recover_from_sandbox(record, kept.processes())
         elif record.sandboxed_at:
             if lost is not None:
-                recovery.recover_from_sandbox(record, lost.processes)
-            recovery.mark_running_lost(record, now, Message("Lost.AgentAway"))
-            recovery.reset_for_new_sandbox(pod, record)
+                container_record_recovery.recover_from_sandbox(record, lost.processes)
+            container_record_recovery.mark_running_lost(record, now, Message("Lost.AgentAway"))
+            container_record_recovery.reset_for_new_sandbox(pod, record)
         return record
 
     def _rebuild_record(self, pod: Obj, kept: Sandbox | None) -> PodRecord | None:
@@ -189,7 +189,7 @@ class Agent:
         if not status.get("startTime") and kept is None:
             return None
         record.ip = kept.spec.ip if kept is not None else status.get("podIP") or ""
-        recovery.recover_from_status(pod, record, now)
+        container_record_recovery.recover_from_status(pod, record, now)
         if kept is not None:
             record.containers.clear()
             record.sandboxed_at = now

@@ -17,18 +17,18 @@ from typing import Any
 
 from shoal.kube.messages import Message
 from shoal.kube.objects import Obj
-from shoal.log_signals import visible
 from shoal.logs import Logger
-from shoal.node import pod_lifecycle, probe_handlers, recovery
+from shoal.node import container_record_recovery, pod_lifecycle, probe_handlers
 from shoal.node.checkpoint import ContainerRun, PodFolder, PodRecord
 from shoal.node.config import NodeConfig
+from shoal.node.container_record_recovery import process_id
 from shoal.node.events import Events
 from shoal.node.inotify import FolderWatch
 from shoal.node.log_reader import LogFormatter
 from shoal.node.probe_results import ProbeKind, ProbeResult
 from shoal.node.probes import Prober, ProbeUpdate
-from shoal.node.recovery import process_id
 from shoal.node.sandbox.interface import Exited, ProcessSpec, Sandbox, ShimLost
+from shoal.training_progress import visible
 
 log = Logger(__name__)
 
@@ -100,7 +100,7 @@ class ContainerManager:
             self.mark_sandbox_lost(Message("Lost.Starting"))
             return
         if isinstance(outcome, Exited):
-            known.mark_ended(recovery.ended_by(outcome, never_ran=True))
+            known.mark_ended(container_record_recovery.ended_by(outcome, never_ran=True))
             message = Message("Failed", {"cause": outcome.message})
             self._events.emit(self._pod(), message, container=name, warning=True)
             self._save_if_possible()
@@ -145,12 +145,12 @@ class ContainerManager:
 
     def mark_sandbox_lost(self, why: Message) -> None:
         """The shim is gone and its processes with it."""
-        lost = recovery.mark_running_lost(self._record, self._config.clock(), why)
+        lost = container_record_recovery.mark_running_lost(self._record, self._config.clock(), why)
         log.warning("shim lost", pod=str(self._record.key), containers=lost)
         self.sandbox = None
         for name in list(self._probers):
             self.stop_probing(name)
-        recovery.reset_for_new_sandbox(self._pod(), self._record)
+        container_record_recovery.reset_for_new_sandbox(self._pod(), self._record)
         self._save_and_wake()
 
     async def close(self) -> None:
@@ -169,7 +169,7 @@ class ContainerManager:
             return
         with suppress(ShimLost):
             await stop_all(self.sandbox, grace_seconds)
-            recovery.recover_from_sandbox(self._record, self.sandbox.processes())
+            container_record_recovery.recover_from_sandbox(self._record, self.sandbox.processes())
             self._save_and_wake()
         await self.close()
 
@@ -230,7 +230,9 @@ class ContainerManager:
             return
         self.stop_probing(name)
         self.unhealthy.pop(name, None)
-        known.mark_ended(recovery.ended_by(exited, message=self._termination_message(name, run, exited)))
+        known.mark_ended(
+            container_record_recovery.ended_by(exited, message=self._termination_message(name, run, exited))
+        )
         self._save_and_wake()
 
     async def _run_handler(self, container: Obj, run: ContainerRun, handler: Obj, timeout: float) -> ProbeResult:

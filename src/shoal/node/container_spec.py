@@ -20,13 +20,13 @@ from shoal.node import volumes
 from shoal.node.checkpoint import PodFolder, PodRecord
 from shoal.node.cluster_dns import hostname_of
 from shoal.node.config import NodeConfig
+from shoal.node.container_record_recovery import process_id
 from shoal.node.environment import EnvContext, command_line, declared_variables, environment
 from shoal.node.messages import text
 from shoal.node.pod_lifecycle import Waiting
 from shoal.node.pod_references import Lookup, ReferenceMissing
 from shoal.node.pod_user import resolve_user
 from shoal.node.projects import Projects
-from shoal.node.recovery import process_id
 from shoal.node.sandbox.interface import Mount, ProcessSpec
 
 MESSAGE_PATH = "/dev/termination-log"

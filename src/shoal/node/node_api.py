@@ -18,11 +18,11 @@ from shoal.kube.objects import Obj, name_of, uid_of
 from shoal.node import pod_lifecycle
 from shoal.node.checkpoint import ContainerRun
 from shoal.node.config import NodeConfig
+from shoal.node.container_record_recovery import process_id
 from shoal.node.log_reader import read_log
 from shoal.node.messages import text
 from shoal.node.pod_lifecycle import all_containers
 from shoal.node.pod_worker import PodWorker
-from shoal.node.recovery import process_id
 from shoal.node.sandbox.interface import Execution, ShimLost
 
 CONNECT_SECONDS = 10.0  # to a port of a pod

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from shoal.node import recovery
+from shoal.node import container_record_recovery
 from shoal.node.checkpoint import PodFolder
 from shoal.node.container_manager import stop_all
 from shoal.node.sandbox.interface import Sandbox, ShimLost
@@ -41,5 +41,5 @@ def _record_ends(data: Path, sandbox: Sandbox) -> None:
     for path in data.glob(f"nodes/*/pods/{sandbox.spec.id}"):
         folder = PodFolder(path)
         if (record := folder.load()) is not None:
-            recovery.recover_from_sandbox(record, sandbox.processes())
+            container_record_recovery.recover_from_sandbox(record, sandbox.processes())
             folder.save(record)

@@ -10,10 +10,10 @@ from functools import partial
 from shoal.cluster.client import Cluster
 from shoal.kube.objects import Obj
 from shoal.logs import Logger
-from shoal.node.api_access import ApiAccess
 from shoal.node.checkpoint import PodFolder, PodRecord
 from shoal.node.hosts_files import HostsFiles
 from shoal.node.log_archive import LogArchive
+from shoal.node.pod_api_credentials import ApiAccess
 from shoal.node.projects import Projects
 from shoal.node.reference_watcher import ReferenceWatcher
 from shoal.node.sandbox.interface import LostSandbox, Sandbox, Sandboxes

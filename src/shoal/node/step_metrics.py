@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from shoal.log_signals import TrainingProgress, progress_in, visible
+from shoal.training_progress import TrainingProgress, progress_in, visible
 
 BLOCK_BYTES = 64 << 10
 MAX_BYTES_READ = 4 << 20  # of one log

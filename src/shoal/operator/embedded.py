@@ -30,8 +30,8 @@ from shoal.controller_runtime.metrics import Metrics
 from shoal.controller_runtime.runnables import Runnable
 from shoal.dialects import NAMES, NATIVE, load
 from shoal.dialects.dialect import definitions_of
+from shoal.operator.dialect_registration import admit, install
 from shoal.operator.reconciler import JobReconciler
-from shoal.operator.setup import admit, install
 from shoal.operator.shared_informers import SharedInformers
 from shoal.scheduler.api.hypernodes import hypernode_definition
 

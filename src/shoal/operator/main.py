@@ -16,7 +16,7 @@ from shoal.controller_runtime.health import Address
 from shoal.controller_runtime.metrics import Metrics
 from shoal.controller_runtime.process import ServerOptions, connection_config, pages, process_identity, run_until_signal
 from shoal.dialects import load
-from shoal.dialects.redaction import without_secrets
+from shoal.dialects.without_secrets import without_secrets
 from shoal.kube.kinds import CONFIG_MAP, POD
 from shoal.logs import Logger
 from shoal.operator.history_redaction import drop_snapshot, log_redacted

@@ -17,9 +17,9 @@ from shoal.scheduler.cache.volume_choice import VolumeChooser
 from shoal.scheduler.channels import Decisions, GroupStatus
 from shoal.scheduler.messages import text
 from shoal.scheduler.metrics import SchedulerMetrics
+from shoal.scheduler.planner.plan_builder import pod_waits
 from shoal.scheduler.planner.plan_types import GroupResult, Plan
 from shoal.scheduler.planner.planner import plan
-from shoal.scheduler.planner.results import pod_waits
 
 log = Logger(__name__)
 

@@ -18,7 +18,7 @@ from shoal.scheduler.queue_gauges import queue_metrics
 from shoal.scheduler.scope import SchedulerScope
 
 if TYPE_CHECKING:
-    from shoal.scheduler.planner.cache import ClusterView
+    from shoal.scheduler.planner.cluster_view import ClusterView
 
 CAUSES = ("capacity", "quota", "queue", "pods", "order")
 

@@ -20,7 +20,7 @@ from shoal.kube.owners import controller_of, owners_of
 from shoal.scheduler.api.implicit_pod_groups import PREFIX, group_name_of, group_of, lacks_group
 from shoal.scheduler.api.pod_groups import GROUP_NAME
 from shoal.scheduler.planner.from_objects import state_of
-from shoal.scheduler.planner.snapshot_types import OVER
+from shoal.scheduler.planner.node_and_pod_types import OVER
 from shoal.scheduler.rbac import OWNERS_OF_PODS
 from shoal.scheduler.scope import SchedulerScope
 

@@ -17,7 +17,7 @@ from shoal.scheduler.planner.gang_types import INQUEUE
 from shoal.scheduler.planner.namespace_quota import asked_of_cluster
 
 if TYPE_CHECKING:
-    from shoal.scheduler.planner.cache import ClusterView
+    from shoal.scheduler.planner.cluster_view import ClusterView
     from shoal.scheduler.planner.gang import Gang
 
 PHASES = ("pending", "inqueue", "running", "unknown", "completed")

@@ -26,6 +26,7 @@ from shoal.scheduler.api.pod_groups import POD_GROUP, QUEUE
 from shoal.scheduler.messages import text
 from shoal.scheduler.planner.from_objects import HIERARCHY, group_from, pod_from, queue_from
 from shoal.scheduler.planner.gang_types import Queue
+from shoal.scheduler.planner.node_and_pod_types import OVER
 from shoal.scheduler.planner.queue_state import (
     DEFAULT,
     ROOT,
@@ -36,7 +37,6 @@ from shoal.scheduler.planner.queue_state import (
     admit_queue,
     check_hierarchy,
 )
-from shoal.scheduler.planner.snapshot_types import OVER
 
 BUDGETS = ("volcano.sh/jdb-min-available", "volcano.sh/jdb-max-unavailable")
 BUDGET = re.compile(r"0*[1-9][0-9]*|0*[1-9][0-9]?%", re.ASCII)

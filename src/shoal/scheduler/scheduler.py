@@ -45,7 +45,11 @@ from shoal.scheduler.scope import SchedulerScope
 
 log = Logger(__name__)
 
-PLANNER = ("shoal.scheduler.planner.cache", "shoal.scheduler.planner.planner", "shoal.scheduler.planner.results")
+PLANNER = (
+    "shoal.scheduler.planner.cluster_view",
+    "shoal.scheduler.planner.planner",
+    "shoal.scheduler.planner.plan_builder",
+)
 BINDS_AT_ONCE = 16
 
 
@@ -131,7 +135,7 @@ class Scheduler:
 
     async def _schedule(self) -> None:
         from shoal.scheduler.cycle import Cycle
-        from shoal.scheduler.planner.cache import ClusterView
+        from shoal.scheduler.planner.cluster_view import ClusterView
 
         view = ClusterView(self._settings)
         self._cache = SchedulerCache(

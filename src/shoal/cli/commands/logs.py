@@ -263,7 +263,7 @@ class Printer:
             click.echo(f"{self._head(who)}{text}")
 
     def progress(self, who: str, text: str) -> None:
-        from shoal.log_signals import plain
+        from shoal.training_progress import plain
 
         if not self._lines.matches(text):
             return

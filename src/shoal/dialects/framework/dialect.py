@@ -19,9 +19,9 @@ from shoal.dialects.capabilities import (
 )
 from shoal.dialects.dialect import Dialect, Owner, StatePatch, StatusReport
 from shoal.dialects.framework import (
-    actions,
     crd,
     history,
+    job_patches,
     job_spec,
     pod_builder,
     pod_preview,
@@ -48,22 +48,22 @@ class _AttemptConfigMap(RunOwner):
 
 class _TaskNumbers(Scaling):
     def patch(self, manifest: Obj, sizes: Mapping[str, int]) -> list[Obj]:
-        return actions.scale_patch(manifest, sizes)
+        return job_patches.scale_patch(manifest, sizes)
 
 
 class _ExecutionType(Suspension):
     def stop_patch(self, manifest: Obj) -> list[Obj]:
-        return actions.stop_patch(manifest)
+        return job_patches.stop_patch(manifest)
 
     def start_patch(self, manifest: Obj) -> list[Obj]:
-        return actions.start_patch(manifest)
+        return job_patches.start_patch(manifest)
 
 
 class _FrameworkWarnings(ManifestWarnings):
     covers_idle_jobs = True
 
     def warn(self, new: Obj, old: Obj | None) -> list[str]:
-        return actions.warn(new, old)
+        return job_patches.warn(new, old)
 
 
 class _FrameworkPodPreview(PodPreview):

@@ -5,29 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-from shoal.dialects.dialect import ManifestInvalid
 from shoal.dialects.gang_backends.gang import GangSpec
-from shoal.dialects.kubedl import spec as spec_module
+from shoal.dialects.kubedl import pod_builder
 from shoal.dialects.kubedl.spec import KubedlSpec, training_spec
 from shoal.dialects.training import conditions as cond
 from shoal.dialects.training.conditions import ConditionTexts
-from shoal.dialects.training.git_sync import GitSync, add_git_sync, read_git_sync
-from shoal.dialects.training.host_network import host_port, use_host_network
-from shoal.dialects.training.pod_environment import add_variables, find_container, put_arguments_first
+from shoal.dialects.training.host_network import host_port
 from shoal.dialects.training.replicas import MASTER, WORKER, TrainingSpec
 from shoal.dialects.training.restart_rules import RestartRules
 from shoal.dialects.training.run_policy import BACKOFF_LIMIT, DEADLINE
-from shoal.dialects.training.torchrun import Rendezvous
-from shoal.dialects.training.training_dialect import PORT_NAME, TrainingDialect
+from shoal.dialects.training.training_dialect import TrainingDialect
 from shoal.engine import Create, TaskRef
 from shoal.engine.policies import GOOD, LEAD, Bound, CompletionRule, CountCondition, ExternalDeletion, Tally
-from shoal.kube.objects import Obj, annotations_of, name_of, uid_of
+from shoal.kube.objects import Obj, name_of, uid_of
 
 GROUP = "training.kubedl.io"
-CONTAINER = "pytorch"
-MASTER_TRAINS = "shoal.dev/master-trains"  # "true" or "false": whether the Master is part of the rendezvous
 
-NETWORK_MODE, GIT_SYNC = "kubedl.io/network-mode", "kubedl.io/git-sync-config"
 
 _KIND = "PyTorchJob"
 _TEXTS = ConditionTexts(
@@ -75,7 +68,7 @@ class KubedlDialect(TrainingDialect[KubedlSpec]):
         {"name": "TTL-After-Finished", "type": "integer", "jsonPath": ".spec.ttlSecondsAfterFinished"},
     )
     spec_model = KubedlSpec
-    container = CONTAINER
+    container = pod_builder.CONTAINER
     replicas_field = "pytorchReplicaSpecs"
     texts = _TEXTS
     # 138 is SIGUSR1, which programs use to request a retry.
@@ -129,88 +122,15 @@ class KubedlDialect(TrainingDialect[KubedlSpec]):
         }
 
     def set_up_pod(self, pod: Obj, manifest: Obj, job: TrainingSpec, create: Create) -> None:
-        ref = create.target
-        assert isinstance(ref, TaskRef)
-        spec, sizes = pod["spec"], create.build_context.sizes
-        is_master = ref.role == MASTER
-        variables = {
-            "MASTER_ADDR": "localhost" if is_master else self.pod_name(manifest, TaskRef(MASTER, 0)),
-            "MASTER_PORT": str(self.port(job, MASTER)),
-            "RANK": str(ref.index if is_master else ref.index + 1),
-            "WORLD_SIZE": str(sum(sizes.values())),
-            "PYTHONUNBUFFERED": "1",
-        }
-        add_variables((*(spec.get("initContainers") or ()), *spec["containers"]), variables)
-        trainer = find_container(spec, CONTAINER)
-        if trainer is not None:
-            if job.is_elastic and (not is_master or master_trains(job, manifest)):
-                put_arguments_first(trainer, self._rendezvous(manifest, job, create).arguments())
-            if uses_host_network(manifest):
-                use_host_network(spec, trainer, PORT_NAME, host_port(uid_of(manifest), ref))
-        if wanted := annotations_of(manifest).get(GIT_SYNC):
-            add_git_sync(spec, _git_sync(wanted))
-        _apply_spot(pod, ref, job, self.read(manifest)[0])
+        pod_builder.set_up(pod, manifest, self.read(manifest)[0], job, create)
 
     def service_spec(self, manifest: Obj, ref: TaskRef) -> Obj:
         """On the host network an ordinary Service, which leads to the port that the replica has there."""
         made = super().service_spec(manifest, ref)
-        if not uses_host_network(manifest):
+        if not pod_builder.uses_host_network(manifest):
             return made
         ports = [{**port, "targetPort": host_port(uid_of(manifest), ref)} for port in made["ports"]]
         return {"ports": ports}
-
-    def _rendezvous(self, manifest: Obj, job: TrainingSpec, create: Create) -> Rendezvous:
-        spec = self.read(manifest)[0]
-        elastic = spec.elastic_policy
-        assert elastic is not None, "an elastic job has a policy"
-        least, most = spec_module.bounds(spec)
-        extra = int(master_trains(job, manifest))
-        run = create.build_context.run
-        endpoint = elastic.rdzv_endpoint or f"{self.pod_name(manifest, TaskRef(WORKER, 0))}:{self.port(job, WORKER)}"
-        return Rendezvous(
-            elastic.rdzv_backend,
-            endpoint,
-            # A job that is created again under its name must not meet the closed rendezvous of the one before.
-            f"{name_of(manifest)}-{uid_of(manifest)[:8]}{f'-r{run}' if run else ''}",
-            str(elastic.n_proc_per_node or 1),
-            least + extra,
-            most + extra,
-        )
-
-
-def uses_host_network(manifest: Obj) -> bool:
-    return annotations_of(manifest).get(NETWORK_MODE) == "host"
-
-
-def _git_sync(text: str) -> GitSync:
-    found = read_git_sync(text, f"metadata.annotations[{GIT_SYNC}]")
-    if not isinstance(found, GitSync):
-        raise ManifestInvalid(found)
-    return found
-
-
-def master_trains(job: TrainingSpec, manifest: Obj) -> bool:
-    """Whether the Master runs the launcher too: it does where its container is that of the workers."""
-    written = annotations_of(manifest).get(MASTER_TRAINS)
-    if written is not None:
-        return written == "true"
-    parts = []
-    for role in (MASTER, WORKER):
-        replicas = job.find(role)
-        found = find_container((replicas.template.get("spec") or {}) if replicas else {}, CONTAINER) or {}
-        parts.append((found.get("image"), found.get("command"), found.get("args")))
-    return parts[0] == parts[1]
-
-
-def _apply_spot(pod: Obj, ref: TaskRef, job: TrainingSpec, spec: KubedlSpec) -> None:
-    replicas = job.find(ref.role)
-    assert replicas is not None
-    spot = spec.pytorch_replica_specs[replicas.written_key].spot_replica_spec
-    if spot is None or ref.index < replicas.size - spot.spot_replica_number:
-        return
-    pod["metadata"]["labels"] = {**spot.labels, **pod["metadata"]["labels"]}
-    if spot.priority_class_name:
-        pod["spec"]["priorityClassName"] = spot.priority_class_name
 
 
 DIALECT = KubedlDialect()

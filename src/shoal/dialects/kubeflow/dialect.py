@@ -8,22 +8,18 @@ from typing import ClassVar
 from shoal.dialects.base_settings import BaseSettings
 from shoal.dialects.capabilities import Suspension
 from shoal.dialects.gang_backends.gang import GangSpec
+from shoal.dialects.kubeflow import pod_builder
 from shoal.dialects.kubeflow.spec import (
     MANAGER,
     KubeflowSpec,
-    bounds,
-    processes_per_node,
     training_spec,
 )
 from shoal.dialects.training import conditions as cond
 from shoal.dialects.training.conditions import ConditionTexts
-from shoal.dialects.training.master_wait import wait_container
-from shoal.dialects.training.pod_environment import add_variables
 from shoal.dialects.training.replica_status import FAILED
-from shoal.dialects.training.replicas import MASTER, WORKER, TrainingSpec
+from shoal.dialects.training.replicas import MASTER, TrainingSpec
 from shoal.dialects.training.restart_rules import RestartRules
 from shoal.dialects.training.run_policy import BACKOFF_LIMIT, DEADLINE
-from shoal.dialects.training.torchrun import Rendezvous
 from shoal.dialects.training.training_dialect import TrainingDialect
 from shoal.engine import Create, Job, TaskRef
 from shoal.engine.policies import (
@@ -42,8 +38,6 @@ from shoal.kube.schema_errors import FieldWarning
 
 GROUP = "kubeflow.org"
 PREFIX = "training.kubeflow.org"
-CONTAINER = "pytorch"
-INIT_IMAGE = "alpine:3.10"
 
 _KIND = "PyTorchJob"
 _TEXTS = ConditionTexts(
@@ -108,7 +102,7 @@ class KubeflowDialect(TrainingDialect[KubeflowSpec]):
     )
     spec_model = KubeflowSpec
     capabilities = (RunPolicySuspension(),)
-    container = CONTAINER
+    container = pod_builder.CONTAINER
     replicas_field = "pytorchReplicaSpecs"
     texts = _TEXTS
     rules = RestartRules(
@@ -160,43 +154,7 @@ class KubeflowDialect(TrainingDialect[KubeflowSpec]):
         return {"": self.gang_of(name_of(manifest), job.replicas, job, manifest)}
 
     def set_up_pod(self, pod: Obj, manifest: Obj, job: TrainingSpec, create: Create) -> None:
-        ref, spec = create.target, self.read(manifest)[0]
-        assert isinstance(ref, TaskRef)
-        sizes = create.build_context.sizes
-        total, processes = sum(sizes.values()), processes_per_node(spec)
-        variables = {"PYTHONUNBUFFERED": "1", "PET_NPROC_PER_NODE": processes}
-        if job.find(MASTER) is not None:
-            rank = ref.index if ref.role == MASTER else ref.index + sizes.get(MASTER, 1)
-            master = self.pod_name(manifest, TaskRef(MASTER, 0))
-            address = {"MASTER_ADDR": master, "MASTER_PORT": str(self.port(job, MASTER))}
-            variables |= {**address, **{f"PET_{name}": value for name, value in address.items()}}
-            variables |= {"RANK": str(rank), "PET_NODE_RANK": str(rank)}
-            variables["WORLD_SIZE"] = str(total * (int(processes) if processes.isdecimal() else 1))
-            if ref.role == WORKER:
-                waits = wait_container("init-pytorch", INIT_IMAGE, master)
-                pod["spec"]["initContainers"] = [*(pod["spec"].get("initContainers") or ()), waits]
-        if spec.elastic_policy is None:
-            variables["PET_NNODES"] = str(total)
-        else:
-            variables |= self._rendezvous(manifest, job, spec).variables()
-        add_variables(pod["spec"]["containers"], variables)
-
-    def _rendezvous(self, manifest: Obj, job: TrainingSpec, spec: KubeflowSpec) -> Rendezvous:
-        elastic, worker = spec.elastic_policy, job.find(WORKER)
-        assert elastic is not None
-        host = elastic.rdzv_host or self.pod_name(manifest, TaskRef(WORKER, 0))
-        least, most = bounds(elastic, worker.size if worker is not None else 0)
-        return Rendezvous(
-            elastic.rdzv_backend or "c10d",
-            f"{host}:{elastic.rdzv_port or self.port(job, WORKER)}",
-            elastic.rdzv_id,
-            processes_per_node(spec),
-            least,
-            most,
-            max_restarts=elastic.max_restarts,
-            conf={each.key: each.value for each in elastic.rdzv_conf},
-            is_standalone=bool(elastic.standalone),
-        )
+        pod_builder.set_up(pod, manifest, self.read(manifest)[0], job, create)
 
     def role_status(self, manifest: Obj, role: str) -> Obj:
         """A selector as text, for the scale subresource."""

@@ -9,11 +9,13 @@ from pydantic import Field
 
 from shoal.dialects.indexed_dialect import PodTemplate
 from shoal.dialects.job_limits import LARGEST_JOB
+from shoal.dialects.training.container_edits import port_of
 from shoal.dialects.training.run_policy import RunLimits
 from shoal.dialects.validation_errors import Model
-from shoal.kube.objects import Obj
+from shoal.kube.objects import Obj, name_of
 
 MASTER, WORKER = "master", "worker"
+PORT_NAME, PORT = "pytorchjob-port", 23456  # on which the replicas meet
 
 RestartPolicy = Literal["Always", "OnFailure", "Never", "ExitCode"]
 Count = Annotated[int, Field(ge=0, le=LARGEST_JOB)]
@@ -72,7 +74,17 @@ class TrainingSpec:
     def find(self, role: str) -> Replicas | None:
         return next((each for each in self.replicas if each.role == role), None)
 
+    def port(self, role: str, container: str) -> int:
+        """On which the replicas of a role meet: what its training container calls so, or the usual one."""
+        found = self.find(role)
+        return port_of((found.template.get("spec") or {}) if found else {}, container, PORT_NAME, PORT)
+
     @property
     def minimum(self) -> int:
         """Pods needed at once."""
         return sum(each.size if each.minimum is None else each.minimum for each in self.replicas)
+
+
+def replica_name(manifest: Obj, role: str, index: int) -> str:
+    """Of a pod, and of its Service."""
+    return f"{name_of(manifest)}-{role}-{index}"

@@ -23,11 +23,11 @@ from shoal.dialects.indexed_dialect import LONGEST_POD_NAME, IndexedDialect, Tem
 from shoal.dialects.pod_resources import sum_of_pods
 from shoal.dialects.training import conditions as cond
 from shoal.dialects.training.conditions import Conditions, ConditionTexts
+from shoal.dialects.training.container_edits import find_container, open_port
 from shoal.dialects.training.manifest_warnings import of_templates, without_effect
 from shoal.dialects.training.owned_objects import SERVICE_OBJECT, ReplicaObjects, digest, group_plans
-from shoal.dialects.training.pod_environment import find_container, open_port, port_of
 from shoal.dialects.training.replica_status import ACTIVE, FAILED, RESTARTS, count_replicas
-from shoal.dialects.training.replicas import MASTER, WORKER, Replicas, TrainingSpec
+from shoal.dialects.training.replicas import MASTER, PORT, PORT_NAME, WORKER, Replicas, TrainingSpec
 from shoal.dialects.training.restart_rules import RestartRules, pod_restart_policy, restarts_in_place
 from shoal.dialects.validation_errors import Model
 from shoal.engine import Create, Intent, Job, JobState, Observed, Policies, Role, TaskRef
@@ -64,7 +64,6 @@ from shoal.kube.validation.errors import invalid, required
 S = TypeVar("S", bound=Model)
 
 RESTARTS_SO_FAR = "shoal.dev/restarts"  # on a pod: how often its task was charged for a failure before
-PORT_NAME, PORT = "pytorchjob-port", 23456
 DELETED_LATE_SECONDS = 300  # beyond its grace period, after which a pod on a lost node is deleted by force
 DEFAULT_GRACE_SECONDS = 30
 _FAILED_TASK = CompletionRule(
@@ -219,7 +218,7 @@ class TrainingDialect(IndexedDialect[S]):
                     SERVICE_OBJECT,
                     BudgetScope.TASK,
                     Lifetime.TASK,
-                    digest([self.port(job, role) for role in sorted(with_services)]),
+                    digest([job.port(role, self.container) for role in sorted(with_services)]),
                     with_services,
                     behind_gate=True,
                 ),
@@ -236,14 +235,9 @@ class TrainingDialect(IndexedDialect[S]):
         lead = TaskRef(MASTER, 0) if job.find(MASTER) is not None else None
         return replace(made, lead=lead, minimum=job.minimum) if made is not None else None
 
-    def port(self, job: TrainingSpec, role: str) -> int:
-        """On which the replicas of a role meet."""
-        found = job.find(role)
-        return port_of((found.template.get("spec") or {}) if found else {}, self.container, PORT_NAME, PORT)
-
     def service_spec(self, manifest: Obj, ref: TaskRef) -> Obj:
         """The Service of a replica, without its selector."""
-        number = self.port(self.read_spec(manifest), ref.role)
+        number = self.read_spec(manifest).port(ref.role, self.container)
         return {"clusterIP": "None", "ports": [{"name": PORT_NAME, "port": number, "protocol": "TCP"}]}
 
     def gang_of(self, name: str, replicas: Sequence[Replicas], job: TrainingSpec, manifest: Obj) -> GangSpec:

@@ -8,9 +8,19 @@ from __future__ import annotations
 
 from shoal.dialects.capabilities import JobCommands
 from shoal.dialects.volcano import names
+from shoal.dialects.volcano.completion_codes import COMPLETED
+from shoal.dialects.volcano.lifecycle_policies import ACTIONS, OUTCOMES
 from shoal.engine import Command
+from shoal.engine.policies import Reaction
 from shoal.kube.objects import Key, Obj, name_of, namespace_of, uid_of
 from shoal.scheduler.api.pod_groups import COMMAND
+
+COMMANDS = ("AbortJob", "ResumeJob", "RestartJob", "TerminateJob", "CompleteJob")
+
+
+def reactions_to_commands() -> dict[str, Reaction]:
+    """The reaction to a Command's action; partial restarts need a target and have no command."""
+    return {word: Reaction(ACTIONS[word], outcome=OUTCOMES.get(word, COMPLETED)) for word in COMMANDS}
 
 
 def target(command: Obj) -> Key | None:

@@ -15,7 +15,7 @@ from shoal.dialects.capabilities import (
     StatusProgress,
 )
 from shoal.dialects.dialect import Dialect, Owner, StatePatch, StatusReport
-from shoal.dialects.volcano import actions, children, commands, crd, job_spec, pod_builder, spec, status, validation
+from shoal.dialects.volcano import children, commands, crd, job_patches, job_spec, pod_builder, spec, status, validation
 from shoal.dialects.volcano.settings import VolcanoSettings
 from shoal.engine import Create, Job, JobState, Observed, ObservedPod, TaskRef
 from shoal.kube.errors import Cause
@@ -25,12 +25,12 @@ from shoal.scheduler.api.pod_groups import QUEUE
 
 class _Replicas(Scaling):
     def patch(self, manifest: Obj, sizes: Mapping[str, int]) -> list[Obj]:
-        return actions.scale_patch(manifest, sizes)
+        return job_patches.scale_patch(manifest, sizes)
 
 
 class _VolcanoWarnings(ManifestWarnings):
     def warn(self, new: Obj, old: Obj | None) -> list[str]:
-        return actions.warn(new, old)
+        return job_patches.warn(new, old)
 
 
 class _QueueValidation(ClusterValidation):

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from shoal.dialects.dialect import ManifestInvalid
 from shoal.dialects.memo import memoize
-from shoal.dialects.volcano import completion_codes, lifecycle_policies, names
+from shoal.dialects.volcano import commands, completion_codes, lifecycle_policies, names
 from shoal.dialects.volcano.children import claim_key, claims_of_others, group_plans, owned_objects, plugin_job_of
 from shoal.dialects.volcano.settings import VolcanoSettings
 from shoal.dialects.volcano.spec import JobSpec, TaskSpec, spec_of
@@ -172,7 +172,7 @@ def _policies(spec: JobSpec, manifest: Obj, wishes: dict[str, str | None], setti
             ),
         ),
         reactions=lifecycle_policies.reactions(spec.policies),
-        commands=lifecycle_policies.commands(),
+        commands=commands.reactions_to_commands(),
         actions=lifecycle_policies.ACTION_NAMES,
         completion=_completion(spec),
         # Running with enough pods that run or ended; Pending again when more are missing than may be.

@@ -36,12 +36,11 @@ ACTIONS: dict[str, Action] = {
     "ResumeJob": Action.RELEASE,
 }
 ACTION_NAMES = {action: name for name, action in ACTIONS.items()}
-_OUTCOMES: dict[str, Outcome] = {
+OUTCOMES: dict[str, Outcome] = {
     "CompleteJob": COMPLETED,
     "TerminateJob": TERMINATED,
     "AbortJob": ABORTED,
 }
-COMMANDS = ("AbortJob", "ResumeJob", "RestartJob", "TerminateJob", "CompleteJob")
 
 
 def reactions(policies: Sequence[LifecyclePolicy]) -> tuple[Reaction, ...]:
@@ -56,10 +55,5 @@ def _reaction(policy: LifecyclePolicy) -> Reaction:
         happenings,
         code=policy.exit_code if not policy.named else None,
         after_seconds=math.ceil(seconds_of(policy.timeout)) if policy.timeout else 0,
-        outcome=_OUTCOMES.get(policy.action, COMPLETED),
+        outcome=OUTCOMES.get(policy.action, COMPLETED),
     )
-
-
-def commands() -> dict[str, Reaction]:
-    """The reaction to a Command's action; partial restarts need a target and have no command."""
-    return {word: Reaction(ACTIONS[word], outcome=_OUTCOMES.get(word, COMPLETED)) for word in COMMANDS}

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from shoal.kube.objects import Key
+from shoal.scheduler.planner.node_and_pod_types import Pod, PodState
 from shoal.scheduler.planner.plan_types import Bind, Plan
-from shoal.scheduler.planner.snapshot_types import Pod, PodState
 
 
 @dataclass(frozen=True, slots=True)

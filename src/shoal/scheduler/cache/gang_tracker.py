@@ -14,7 +14,7 @@ from shoal.kube.objects import Key
 from shoal.scheduler.planner.plan_types import Plan
 
 if TYPE_CHECKING:
-    from shoal.scheduler.planner.cache import ClusterView
+    from shoal.scheduler.planner.cluster_view import ClusterView
 
 
 class GangTracker:

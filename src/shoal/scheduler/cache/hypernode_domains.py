@@ -18,7 +18,7 @@ from shoal.logs import Logger
 from shoal.scheduler.planner.gang_types import HyperNode
 
 if TYPE_CHECKING:
-    from shoal.scheduler.planner.cache import ClusterView
+    from shoal.scheduler.planner.cluster_view import ClusterView
 
 log = Logger(__name__)
 

@@ -13,7 +13,7 @@ from shoal.kube.objects import Key, Obj, key_of
 from shoal.logs import Logger
 from shoal.scheduler.cache.volume_claims import VolumeClaims
 from shoal.scheduler.planner.from_objects import affinity_terms, pod_from, state_of
-from shoal.scheduler.planner.snapshot_types import AffinityTerm, Pod, PodState
+from shoal.scheduler.planner.node_and_pod_types import AffinityTerm, Pod, PodState
 from shoal.scheduler.scope import SchedulerScope
 
 log = Logger(__name__)

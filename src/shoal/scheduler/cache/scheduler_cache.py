@@ -35,8 +35,8 @@ from shoal.scheduler.api.pod_groups import POD_GROUP, QUEUE
 from shoal.scheduler.cache.assumed_pods import AssumedPods
 from shoal.scheduler.cache.gang_tracker import GangTracker
 from shoal.scheduler.cache.hypernode_domains import HyperNodeResolver
-from shoal.scheduler.cache.limits import LimitsUpdater
 from shoal.scheduler.cache.pod_reader import UNREADABLE, PodReader, bounded, moved_pod, only_started, with_since
+from shoal.scheduler.cache.quotas_and_budgets import LimitsUpdater
 from shoal.scheduler.cache.volume_claims import VolumeClaims
 from shoal.scheduler.channels import (
     BindFailed,
@@ -57,12 +57,12 @@ from shoal.scheduler.channels import (
 from shoal.scheduler.planner.from_objects import group_from, queue_from
 from shoal.scheduler.planner.gang_types import PodGroup, PodGroupPhase
 from shoal.scheduler.planner.message_parts import waiting
+from shoal.scheduler.planner.node_and_pod_types import Pod, PodState, node_from
 from shoal.scheduler.planner.plan_types import Plan
-from shoal.scheduler.planner.snapshot_types import Pod, PodState, node_from
 from shoal.scheduler.scope import SchedulerScope
 
 if TYPE_CHECKING:
-    from shoal.scheduler.planner.cache import ClusterView
+    from shoal.scheduler.planner.cluster_view import ClusterView
 
 log = Logger(__name__)
 

@@ -19,7 +19,7 @@ from shoal.kube.messages import Message
 from shoal.kube.objects import Key, Obj, annotations_of, at_path, is_terminating, key_of, name_of, uid_of
 from shoal.scheduler.cache.volume_index import VolumeIndex
 from shoal.scheduler.channels import VolumeChoice
-from shoal.scheduler.planner.snapshot_types import Node
+from shoal.scheduler.planner.node_and_pod_types import Node
 from shoal.scheduler.planner.volume_matching import (
     NO_PROVISIONER,
     SELECTED_NODE,

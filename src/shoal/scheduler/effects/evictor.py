@@ -22,8 +22,8 @@ from shoal.scheduler.effects.dispatcher import Dispatcher, Timers
 from shoal.scheduler.effects.events import record
 from shoal.scheduler.messages import condition_text
 from shoal.scheduler.metrics import SchedulerMetrics
+from shoal.scheduler.planner.node_and_pod_types import PodState
 from shoal.scheduler.planner.plan_types import Evict
-from shoal.scheduler.planner.snapshot_types import PodState
 
 log = Logger(__name__)
 

@@ -25,7 +25,7 @@ from shoal.scheduler.effects.dispatcher import Request
 from shoal.scheduler.effects.events import record
 from shoal.scheduler.messages import condition_text
 from shoal.scheduler.planner.gang_types import PodGroupPhase
-from shoal.scheduler.planner.snapshot_types import PodState
+from shoal.scheduler.planner.node_and_pod_types import PodState
 from shoal.scheduler.scope import SchedulerScope
 
 COALESCE_SECONDS = 1.0

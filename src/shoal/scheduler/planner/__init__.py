@@ -2,7 +2,7 @@
 
 A message is a code with parameters (`shoal.kube.messages`); `shoal.scheduler.messages` has the texts.
 
-Pods, gangs, queues, preemption and topology are planned from a `ClusterView` (`shoal.scheduler.planner.cache`) by
+Pods, gangs, queues, preemption and topology are planned from a `ClusterView` (`planner.cluster_view`) by
 `planner.plan(view, now)`; these two load numpy, so import them where the first plan is made and not where a program
 starts:
 

@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, Literal
 from shoal.kube.messages import Message
 from shoal.kube.objects import Key
 from shoal.kube.quantity_format import Amounts
-from shoal.scheduler.planner.cache import ClusterView
+from shoal.scheduler.planner.cluster_view import ClusterView
 from shoal.scheduler.planner.disruption_budgets import BudgetAllowance, DisruptionBudgets
 from shoal.scheduler.planner.fair_share import FairShares, ShareExceeded
 from shoal.scheduler.planner.gang import Gang, in_line
 from shoal.scheduler.planner.gang_placement import GangPlacer
 from shoal.scheduler.planner.gang_types import PodGroupPhase
+from shoal.scheduler.planner.node_and_pod_types import RELEASING, Pod
 from shoal.scheduler.planner.placement import NodeFilter, Placement
 from shoal.scheduler.planner.plan_types import Evict, ShrinkRequest
 from shoal.scheduler.planner.resource_vectors import Mask, Vector
-from shoal.scheduler.planner.snapshot_types import RELEASING, Pod
 
 if TYPE_CHECKING:
     from shoal.scheduler.planner.preemption_candidates import EvictionStep

@@ -22,11 +22,11 @@ from shoal.scheduler.planner.feasibility import could_ever_run, is_too_large, wa
 from shoal.scheduler.planner.gang import Gang
 from shoal.scheduler.planner.gang_types import TopologyConstraint
 from shoal.scheduler.planner.message_parts import NO_PLACE, all_of, pods, waiting
+from shoal.scheduler.planner.node_and_pod_types import Node, Pod
 from shoal.scheduler.planner.node_resources import NodeResources
 from shoal.scheduler.planner.placement import NodeFilter
 from shoal.scheduler.planner.resource_vectors import Ints, Mask
 from shoal.scheduler.planner.scoring import COMMON
-from shoal.scheduler.planner.snapshot_types import Node, Pod
 from shoal.scheduler.planner.topology import Tier
 
 MORE_NODES = Message("Remedy.MoreNodes")

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from shoal.kube.messages import Message
 from shoal.kube.objects import Key
 from shoal.kube.selectors import LabelSelector
-from shoal.scheduler.planner.snapshot_types import Pod, PodState
+from shoal.scheduler.planner.node_and_pod_types import Pod, PodState
 
 MOST_NAMED = 3
 

@@ -19,11 +19,11 @@ import numpy as np
 from shoal.scheduler.planner.fragmentation import TypicalWorkload
 from shoal.scheduler.planner.gang_types import PlannerSettings, WorkloadKind
 from shoal.scheduler.planner.gpu_sharing import SharedDevices
+from shoal.scheduler.planner.node_and_pod_types import Node, Pod
 from shoal.scheduler.planner.node_resources import NodeResources
 from shoal.scheduler.planner.pod_affinity import chooses
 from shoal.scheduler.planner.resource_vectors import ALL, Ints, Mask, Rows, Vector, at
 from shoal.scheduler.planner.scoring import COMMON, Score, SingleScore, score
-from shoal.scheduler.planner.snapshot_types import Node, Pod
 from shoal.scheduler.planner.taints import shown_taint, tolerates, untolerated
 
 NO_LIMIT = 1 << 20

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 from shoal.kube.quantity_format import Amounts
 from shoal.scheduler.planner.gang_types import Queue
-from shoal.scheduler.planner.snapshot_types import PodState
+from shoal.scheduler.planner.node_and_pod_types import PodState
 
 if TYPE_CHECKING:
-    from shoal.scheduler.planner.cache import ClusterView
+    from shoal.scheduler.planner.cluster_view import ClusterView
 
 ROOT = "root"
 DEPTH = 16  # more parents than any queue has; a cycle ends here

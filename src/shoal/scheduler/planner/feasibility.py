@@ -9,8 +9,8 @@ import numpy as np
 
 from shoal.scheduler.planner.equivalence_classes import EquivalenceClass
 from shoal.scheduler.planner.gang import Gang
+from shoal.scheduler.planner.node_and_pod_types import Pod
 from shoal.scheduler.planner.resource_vectors import Ints
-from shoal.scheduler.planner.snapshot_types import Pod
 
 if TYPE_CHECKING:
     from shoal.scheduler.planner.cycle_state import CycleState

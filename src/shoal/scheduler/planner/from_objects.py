@@ -25,7 +25,7 @@ from shoal.scheduler.planner.gang_types import (
     SubgroupPolicy,
     TopologyConstraint,
 )
-from shoal.scheduler.planner.snapshot_types import AffinityTerm, Pod, PodState, SpreadConstraint
+from shoal.scheduler.planner.node_and_pod_types import AffinityTerm, Pod, PodState, SpreadConstraint
 
 TASK = "volcano.sh/task-spec"
 INDEX = "volcano.sh/task-index"

@@ -27,8 +27,8 @@ from shoal.scheduler.planner.gang_types import (
     SubgroupPolicy,
     TopologyConstraint,
 )
+from shoal.scheduler.planner.node_and_pod_types import OVER, RELEASING, SUCCEEDED, Pod
 from shoal.scheduler.planner.resource_vectors import RequestTally
-from shoal.scheduler.planner.snapshot_types import OVER, RELEASING, SUCCEEDED, Pod
 
 if TYPE_CHECKING:
     from shoal.scheduler.planner.equivalence_classes import EquivalenceClass

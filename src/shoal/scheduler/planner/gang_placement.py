@@ -15,14 +15,14 @@ import numpy as np
 from shoal.scheduler.planner.equivalence_classes import EquivalenceClass
 from shoal.scheduler.planner.gang import Gang, Minimum, PlacementUnit
 from shoal.scheduler.planner.gang_types import TopologyConstraint
+from shoal.scheduler.planner.node_and_pod_types import Pod
 from shoal.scheduler.planner.placement import NodeFilter, Placement, Placer
 from shoal.scheduler.planner.resource_vectors import Ints, Mask
 from shoal.scheduler.planner.scoring import Floats
-from shoal.scheduler.planner.snapshot_types import Pod
 from shoal.scheduler.planner.topology import Tier
 
 if TYPE_CHECKING:
-    from shoal.scheduler.planner.cache import ClusterView
+    from shoal.scheduler.planner.cluster_view import ClusterView
 
 DRY_RUNS = 32  # of the tightest domains of a tier, and as many of the roomiest
 

@@ -13,9 +13,9 @@ from collections.abc import Iterable
 import numpy as np
 
 from shoal.kube.objects import Key
+from shoal.scheduler.planner.node_and_pod_types import Pod, PodState
 from shoal.scheduler.planner.node_resources import NodeResources
 from shoal.scheduler.planner.resource_vectors import Ints, Rows
-from shoal.scheduler.planner.snapshot_types import Pod, PodState
 
 WHOLE = 1000
 MOST_DEVICES = 16

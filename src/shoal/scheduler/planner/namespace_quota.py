@@ -14,8 +14,8 @@ from shoal.kube.quantity_format import Amounts
 from shoal.scheduler.planner.from_objects import PODS, plain_name
 from shoal.scheduler.planner.gang import Gang
 from shoal.scheduler.planner.gang_types import NamespaceQuota
+from shoal.scheduler.planner.node_and_pod_types import OVER, Pod
 from shoal.scheduler.planner.resource_vectors import RequestTally, Vector
-from shoal.scheduler.planner.snapshot_types import OVER, Pod
 
 ONE_POD = 1000  # thousandths
 

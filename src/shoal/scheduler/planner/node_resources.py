@@ -15,8 +15,8 @@ from typing import Any, cast
 
 import numpy as np
 
+from shoal.scheduler.planner.node_and_pod_types import Node
 from shoal.scheduler.planner.resource_vectors import ALL, Codes, Ints, LabelColumn, Mask, Resources, Rows, Vector
-from shoal.scheduler.planner.snapshot_types import Node
 
 FIRST_ROWS = 64
 FIRST_COLUMNS = 8

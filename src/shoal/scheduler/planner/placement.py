@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from shoal.scheduler.planner.equivalence_classes import NOWHERE, RANKS, EquivalenceClass
+from shoal.scheduler.planner.node_and_pod_types import Pod, PodState
 from shoal.scheduler.planner.resource_vectors import Ints, Mask
-from shoal.scheduler.planner.snapshot_types import Pod, PodState
 
 if TYPE_CHECKING:
-    from shoal.scheduler.planner.cache import ClusterView
+    from shoal.scheduler.planner.cluster_view import ClusterView
 
 FEW_ROWS = 16
 

@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from shoal.scheduler.planner.allocate import allocate
-from shoal.scheduler.planner.cache import ClusterView
+from shoal.scheduler.planner.cluster_view import ClusterView
 from shoal.scheduler.planner.cycle_state import CycleState
 from shoal.scheduler.planner.enqueue import enqueue, requeue_timed_out
 from shoal.scheduler.planner.gang import Gang, pod_order
 from shoal.scheduler.planner.message_parts import undone
+from shoal.scheduler.planner.plan_builder import build_plan
 from shoal.scheduler.planner.plan_types import Evict, Plan
 from shoal.scheduler.planner.preemption import preempt
 from shoal.scheduler.planner.reservation import apply_reservations, reserve
-from shoal.scheduler.planner.results import build_plan
 
 
 def plan(view: ClusterView, now: float, lap: Callable[[str], None] = lambda _: None) -> Plan:

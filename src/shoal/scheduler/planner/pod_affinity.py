@@ -15,9 +15,9 @@ from typing import NamedTuple
 import numpy as np
 
 from shoal.kube.messages import Message
+from shoal.scheduler.planner.node_and_pod_types import AffinityTerm, Pod, SpreadConstraint
 from shoal.scheduler.planner.node_resources import NodeResources
 from shoal.scheduler.planner.resource_vectors import Ints, Mask
-from shoal.scheduler.planner.snapshot_types import AffinityTerm, Pod, SpreadConstraint
 
 
 @dataclass(slots=True)

@@ -16,6 +16,7 @@ from shoal.kube.objects import Key
 from shoal.scheduler.planner.cycle_state import BlockReason, CycleState, asked_at_least
 from shoal.scheduler.planner.gang import Gang
 from shoal.scheduler.planner.gang_types import PENDING
+from shoal.scheduler.planner.node_and_pod_types import Pod
 from shoal.scheduler.planner.placement import Placement
 from shoal.scheduler.planner.plan_types import Evict, ShrinkRequest
 from shoal.scheduler.planner.preemption_bound import PreemptionBound
@@ -28,7 +29,6 @@ from shoal.scheduler.planner.preemption_candidates import (
     steps_of_guests,
     steps_within,
 )
-from shoal.scheduler.planner.snapshot_types import Pod
 
 MOST_STEPS = 2000
 SEARCHED_AGAIN_SECONDS = 10.0  # for groups for which no search was left, even if nothing happens

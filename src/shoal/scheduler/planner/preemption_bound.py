@@ -16,6 +16,7 @@ from shoal.kube.objects import Key
 from shoal.scheduler.planner.cycle_state import CycleState, asked_at_least
 from shoal.scheduler.planner.equivalence_classes import EquivalenceClass
 from shoal.scheduler.planner.gang import Gang
+from shoal.scheduler.planner.node_and_pod_types import Pod
 from shoal.scheduler.planner.preemption_candidates import (
     has_weaker,
     held,
@@ -24,7 +25,6 @@ from shoal.scheduler.planner.preemption_candidates import (
     steps_within,
 )
 from shoal.scheduler.planner.resource_vectors import Ints, Vector
-from shoal.scheduler.planner.snapshot_types import Pod
 
 
 class PreemptionBound:

@@ -18,7 +18,7 @@ from shoal.scheduler.planner.cycle_state import CycleState, asked_at_least
 from shoal.scheduler.planner.disruption_budgets import BudgetAllowance
 from shoal.scheduler.planner.gang import Gang, pod_order
 from shoal.scheduler.planner.gang_types import COMPLETED
-from shoal.scheduler.planner.snapshot_types import Pod
+from shoal.scheduler.planner.node_and_pod_types import Pod
 
 SHRINK, SURPLUS, WHOLE = range(3)
 GROUPS_LOOKED_INTO = 512

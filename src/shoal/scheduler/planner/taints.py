@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from shoal.scheduler.planner.snapshot_types import Node, Pod
+from shoal.scheduler.planner.node_and_pod_types import Node, Pod
 
 
 def untolerated(pod: Pod, node: Node) -> Mapping[str, Any] | None:

@@ -12,7 +12,7 @@ from typing import Any
 from shoal.kube.objects import Key, Obj, annotations_of, at_path, is_terminating, key_of, labels_of, name_of, uid_of
 from shoal.kube.quantity import Quantity
 from shoal.kube.selectors import from_label_selector
-from shoal.scheduler.planner.snapshot_types import Node
+from shoal.scheduler.planner.node_and_pod_types import Node
 from shoal.scheduler.planner.taints import holds
 
 Terms = tuple[Mapping[str, Any], ...]  # of a node selector: any of these

@@ -7,7 +7,7 @@ from typing import Literal
 from shoal.kube.conditions import CLAIM_MISSING, TOO_LARGE
 from shoal.kube.messages import Message
 from shoal.kube.objects import Key
-from shoal.scheduler.planner.cache import ClusterView
+from shoal.scheduler.planner.cluster_view import ClusterView
 from shoal.scheduler.planner.cycle_state import BlockReason, CycleState, GroupRecord, Obstacle
 from shoal.scheduler.planner.diagnosis import Diagnoser
 from shoal.scheduler.planner.gang import Gang

@@ -28,11 +28,11 @@ from shoal.scheduler.planner.gang_types import (
 )
 from shoal.scheduler.planner.gpu_sharing import SharedDevices
 from shoal.scheduler.planner.namespace_quota import NamespaceQuotas
+from shoal.scheduler.planner.node_and_pod_types import BOUND, RELEASING, Node, Pod
 from shoal.scheduler.planner.node_resources import NodeResources
 from shoal.scheduler.planner.plan_types import Bind, Plan
 from shoal.scheduler.planner.pod_affinity import AffinityIndex, has_rules
 from shoal.scheduler.planner.resource_vectors import RequestTally, Vector
-from shoal.scheduler.planner.snapshot_types import BOUND, RELEASING, Node, Pod
 from shoal.scheduler.planner.topology import Topology
 
 
