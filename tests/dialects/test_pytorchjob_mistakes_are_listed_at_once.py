@@ -25,6 +25,13 @@ def elastic(worker: int = 1, **policy: Any) -> Obj:
     return kubedl(master=replicas(), worker=replicas(worker), enableElastic=True, elasticPolicy={**ETCD, **policy})
 
 
+def with_git_sync(text: str) -> Obj:
+    made = kubedl(master=replicas())
+    made["metadata"]["annotations"] = {"kubedl.io/git-sync-config": text}
+    return made
+
+
+GIT_SYNC = "metadata.annotations[kubedl.io/git-sync-config]"
 ROLES = "spec.pytorchReplicaSpecs"
 OF_KUBEDL: dict[str, tuple[Obj, set[str]]] = {
     "no Master": (kubedl(worker=replicas()), {ROLES}),
@@ -70,6 +77,11 @@ OF_KUBEDL: dict[str, tuple[Obj, set[str]]] = {
         {"metadata.name"},
     ),
     "a name that begins with a number": (kubedl("1a", master=replicas()), {"metadata.name"}),
+    "git-sync that is not JSON": (with_git_sync("{"), {GIT_SYNC}),
+    "git-sync without a source, with a password": (
+        with_git_sync('{"password": "secret"}'),
+        {f"{GIT_SYNC}.source", f"{GIT_SYNC}.password"},
+    ),
     "an empty image": (
         kubedl(master={"template": {"spec": {"containers": [{"name": "pytorch"}]}}}),
         {f"{ROLES}.Master.template.spec.containers[0].image"},

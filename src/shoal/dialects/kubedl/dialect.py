@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
+from shoal.dialects.dialect import ManifestInvalid
 from shoal.dialects.gang_backends.gang import GangSpec
 from shoal.dialects.kubedl import pod_builder
 from shoal.dialects.kubedl.spec import KubedlSpec, training_spec
@@ -17,6 +18,7 @@ from shoal.dialects.training.run_policy import BACKOFF_LIMIT, DEADLINE
 from shoal.dialects.training.training_dialect import TrainingDialect
 from shoal.engine import Create, TaskRef
 from shoal.engine.policies import GOOD, LEAD, Bound, CompletionRule, CountCondition, ExternalDeletion, Tally
+from shoal.kube.errors import Cause
 from shoal.kube.objects import Obj, name_of, uid_of
 
 GROUP = "training.kubedl.io"
@@ -84,6 +86,14 @@ class KubedlDialect(TrainingDialect[KubedlSpec]):
     }
     external_deletion = ExternalDeletion.NOTHING
     starts_in_order = True
+
+    def validate(self, new: Obj, old: Obj | None = None) -> list[Cause]:
+        found = super().validate(new, old)
+        try:
+            pod_builder.git_sync_of(new)
+        except ManifestInvalid as wrong:
+            found += wrong.causes
+        return found
 
     def training_spec(self, spec: KubedlSpec) -> TrainingSpec:
         return training_spec(spec)

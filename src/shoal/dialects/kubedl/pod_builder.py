@@ -1,4 +1,4 @@
-"""What a pod of KubeDL's PyTorchJob gets beside its template: variables, launch arguments, network, code, spot settings."""
+"""What a pod of KubeDL's PyTorchJob has besides its template: variables, arguments, network, code, spot settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a pod of Kubeflow's PyTorchJob gets beside its template: variables, and a worker an init container that waits."""
+"""What a pod of Kubeflow's PyTorchJob has besides its template: variables, and of a worker an init container."""
 
 from __future__ import annotations
 
