@@ -1,9 +1,7 @@
-"""`kubectl logs`, `exec` and `port-forward` work with pods of the node, and nobody else may ask it."""
+"""`kubectl logs` and `kubectl exec` work with pods of the node, and nobody else may ask it."""
 
 from __future__ import annotations
 
-import asyncio
-import re
 import subprocess
 from typing import Any
 
@@ -31,13 +29,9 @@ CLUSTER_ROLE = Kind("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterro
 BINDING = Kind("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", "clusterrolebindings", namespaced=False)
 
 
-def kubectl_command(plane: ControlPlane, *words: str) -> list[str]:
-    program = str(control_plane.binaries(["kubectl"]) / "kubectl")
-    return [program, "--kubeconfig", str(plane.kubeconfig), *words]
-
-
 def kubectl(plane: ControlPlane, *words: str, **more: Any) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(kubectl_command(plane, *words), capture_output=True, text=True, **more)
+    program = str(control_plane.binaries(["kubectl"]) / "kubectl")
+    return subprocess.run([program, "--kubeconfig", plane.kubeconfig, *words], capture_output=True, text=True, **more)
 
 
 async def test_logs_are_followed_to_the_end(kubernetes_plane: ControlPlane) -> None:
@@ -69,29 +63,6 @@ async def test_commands_run_in_the_container_and_end_with_their_code(kubernetes_
         done = kubectl(kubernetes_plane, *words, input="given\n")
         assert (done.stdout, done.returncode) == ("stays\ngiven\n", 3)
         assert done.stderr == "no\ncommand terminated with exit code 3\n"
-
-
-async def test_ports_of_a_pod_are_forwarded(kubernetes_plane: ControlPlane) -> None:
-    server = "import http.server as h; h.HTTPServer(('127.0.0.1', 8080), h.SimpleHTTPRequestHandler).serve_forever()"
-    async with reached(kubernetes_plane) as (cluster, namespace):
-        await cluster.create(POD, pod("web", f'cd /etc/apt; exec python3 -c "{server}"'), namespace)
-        await wait_for_pod(cluster, "web", phase_is("Running"), namespace)
-        words = ("port-forward", "-n", namespace, "--address=127.0.0.1", "pod/web", ":8080")
-        forwarding = await asyncio.create_subprocess_exec(
-            *kubectl_command(kubernetes_plane, *words), stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
-        )
-        try:
-            assert forwarding.stdout is not None
-            said = (await forwarding.stdout.readline()).decode()
-            found = re.match(r"Forwarding from 127.0.0.1:(\d+) -> 8080", said)
-            assert found, said
-            async with aiohttp.ClientSession() as session:
-                for _ in range(3):
-                    async with session.get(f"http://127.0.0.1:{found[1]}/") as answer:
-                        assert (answer.status, "sources.list" in await answer.text()) == (200, True)
-        finally:
-            forwarding.kill()
-            await forwarding.wait()
 
 
 async def test_callers_without_rights_are_rejected(kubernetes_plane: ControlPlane) -> None:
