@@ -388,7 +388,7 @@ CAUSES: dict[str, Cause] = {
         no_gpu,
         f"needs 1 nvidia.com/gpu, but no node that the pod can run on has any; {NO_FIT}",
         node_added("g", **{GPU: "1"}),
-        "add a node that has some",
+        "add a node with GPUs",
     ),
     "pods per node": Cause(
         no_pod_left,
@@ -448,7 +448,7 @@ CAUSES: dict[str, Cause] = {
         pod_affinity,
         "required pod affinity: no pod with app=web is on any node",
         lambda it: pods(it, "web", labels=WEB),
-        "start the pod that it is to be beside",
+        "start the pod that the affinity refers to",
     ),
     "required anti-affinity within the gang": Cause(
         anti_affinity,
@@ -545,11 +545,11 @@ CAUSES: dict[str, Cause] = {
     "PodGroup missing": Cause(
         no_group, "there is no PodGroup job yet", lambda it: it.group("job", 1), "create the PodGroup"
     ),
-    "PodGroup that makes no sense": Cause(
+    "invalid PodGroup": Cause(
         unreadable_group,
         "PodGroup job cannot be read: minResources of cpu is below zero; give zero or more",
         group_mended,
-        "mend the PodGroup",
+        "correct the PodGroup",
     ),
     "hard topology without a domain": Cause(
         no_domain,
@@ -563,7 +563,7 @@ CAUSES: dict[str, Cause] = {
         "needs 2 pods in one topology domain, but no tier is named row: "
         "set tierName of HyperNodes to it or name another tier",
         tier_known,
-        "name a tier that there is",
+        "use the name of an existing tier",
         {"tiers": (RACK,)},
     ),
     "hard topology without room in one domain": Cause(
