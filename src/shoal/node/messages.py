@@ -64,7 +64,7 @@ CATALOG = Catalog(
         "Network.Unavailable": "{reason}. {advice}",
         "Network.NotAllowed": "pods cannot have networks of their own here: {error}",
         "Network.OtherKind": "pods of this cluster still run on the {network} network",
-        "Advice.Loopback": "Choose the loopback network; `shoal doctor` shows what that costs.",
+        "Advice.Loopback": "Choose the loopback network; `shoal doctor` shows its limitations.",
         "Advice.StopPods": "Delete these pods, or keep the previous network setting.",
         # the Node
         "NodeReady": "the node agent is running pods",
