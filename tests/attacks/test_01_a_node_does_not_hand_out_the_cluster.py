@@ -151,7 +151,7 @@ async def test_a_pod_becomes_no_account_of_the_machine(kubernetes_plane: Control
             found = await wait_for_pod(user, name, is_waiting, namespace)
             waits = (found or {})["status"]["containerStatuses"][0]["state"]["waiting"]
             assert waits["reason"] == "CreateContainerConfigError"
-            assert "of this machine, which pods of this node may not be" in waits["message"]
+            assert "of this machine; pods of this node may not" in waits["message"]
 
 
 def is_waiting(pod: Obj | None) -> bool:

@@ -22,7 +22,7 @@ from shoal.cli.progress import LineDisplay, TableDisplay
 from shoal.dialects.framework import DIALECT
 from shoal.kube.objects import Obj
 
-WHY = "needs 8 nvidia.com/gpu, and no node that could take the pod has any"
+WHY = "needs 8 nvidia.com/gpu, but no node that the pod can run on has any"
 
 
 async def running_job() -> tuple[FoundJob, str]:

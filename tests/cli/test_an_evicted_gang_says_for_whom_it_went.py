@@ -51,7 +51,7 @@ async def happened(policies: list[Obj]) -> list[str]:
             [policy("PodEvicted", "RestartJob")],
             [
                 WAITS,
-                "train restarts as a whole, because the pod of worker-0 was deleted or evicted.",
+                "train restarts with all its tasks, because the pod of worker-0 was deleted or evicted.",
                 "Run 1 of train started.",
                 NOT_ADMITTED,
             ],

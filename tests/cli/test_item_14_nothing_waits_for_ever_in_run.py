@@ -61,7 +61,7 @@ WAITING: dict[str, tuple[list[Obj], str]] = {
     ),
     "no command for the image": (
         [framework(role("worker", 1))],
-        'is stopped: container main names no command and image "acme/trainer:1" has none here.',
+        'is stopped: container main sets no command, and none is configured for image "acme/trainer:1".',
     ),
     "a Volcano Job without tasks": (
         [vcjob("x", task(replicas=0), minAvailable=0)],

@@ -39,7 +39,7 @@ def test_many_failures_are_one_line_in_the_place_of_the_last() -> None:
         (submitted.at, submitted.text),
         (
             BEGIN + timedelta(minutes=46),
-            f"worker-0 failed 47 times since {SINCE}, the last time: Error (code 46).",
+            f"worker-0 failed 47 times since {SINCE}; the last failure: Error (code 46).",
         ),
     ]
 
@@ -64,12 +64,12 @@ def running_again(times: int, *, is_failure_told: bool) -> list[Line]:
 
 def test_many_runs_of_a_whole_job_are_one_line() -> None:
     last = BEGIN + timedelta(minutes=8)
-    cause = "the last time: Error (code 8), because no retry is left"
+    cause = "the last one with Error (code 8), because no retry is left"
     assert [(each.at, each.text) for each in group_events(running_again(9, is_failure_told=True))] == [
-        (last, f"pet failed as a whole 9 times since {SINCE}, {cause}.")
+        (last, f"9 runs of pet failed since {SINCE}, {cause}.")
     ]
     assert [(each.at, each.text) for each in group_events(running_again(9, is_failure_told=False))] == [
-        (last, f"Run 9 of pet started, the last of 9 since {SINCE}.")
+        (last, f"Run 9 of pet started; 9 runs have started since {SINCE}.")
     ]
     few = running_again(3, is_failure_told=True)
     assert group_events(few) == few
@@ -83,4 +83,4 @@ def test_describe_has_one_line_for_the_failures_of_a_task(tmp_path: Path) -> Non
         happened = terminal("describe", "loop").partition("What happened:\n")[2].partition("\n\n")[0]
     (line,) = (line for line in happened.splitlines() if "worker-0 failed" in line)
     assert "worker-0 failed 5 times since " in line
-    assert "code 3" in line.partition(", the last time: ")[2]
+    assert "code 3" in line.partition("; the last failure: ")[2]

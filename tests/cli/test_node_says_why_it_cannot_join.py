@@ -147,4 +147,4 @@ async def test_a_node_with_containers_is_never_taken_over() -> None:
 @pytest.mark.parametrize("holder", ["n1_theirs", "n1"], ids=["of another folder", "a kubelet, or of `shoal up`"])
 async def test_a_node_that_another_agent_keeps_alive_is_never_taken_over(holder: str) -> None:
     said = await taken(NODE_ONE, held_by(holder, ago=timedelta(seconds=39)), containerRuntimeVersion="shoal://0.1")
-    assert said.startswith(f"another agent is node n1 and is alive: it holds the Lease as {holder}. Stop it")
+    assert said.startswith(f"another agent runs as node n1 and holds its Lease as {holder}. Stop that agent")

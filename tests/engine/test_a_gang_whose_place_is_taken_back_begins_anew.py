@@ -52,5 +52,5 @@ def test_the_reason_is_told():
     world = started(evictable())
     evicted(world)
     assert [CATALOG.text(each.message) for each in world.steps[-1].notifications if each.reason == "Restarting"] == [
-        f"{world.job.name} restarts as a whole, because its gang was evicted"
+        f"{world.job.name} restarts with all its tasks, because its gang was evicted"
     ]

@@ -19,7 +19,7 @@ def test_a_job_that_may_not_start_yet_makes_nothing_and_says_why():
     step = world.settle()
 
     assert (world.run_owner, world.pods, world.state.run.stage) == (None, {}, Stage.WAITING)
-    assert {gate_status.message for gate_status in step.gate_statuses} == {"The job waits for its start"}
+    assert {gate_status.message for gate_status in step.gate_statuses} == {"The job is waiting to be started"}
     assert world.story() == {"a-0": "waiting 0", "a-1": "waiting 0"}
 
 

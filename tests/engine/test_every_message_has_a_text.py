@@ -63,7 +63,7 @@ def test_a_trigger_is_described_with_the_name_of_its_task_once() -> None:
 def test_a_message_with_parts_survives_an_annotation() -> None:
     message = Message("Restarting", {"job": "a", "cause": Message("Cause.NoRestart", {"cause": Message("Cause.Stop")})})
     assert decode(encode(message)) == message
-    assert ENGINE.text(message) == "a restarts as a whole, because no restart is left: a stop was requested"
+    assert ENGINE.text(message) == "a restarts with all its tasks, because no restart is left: a stop was requested"
 
 
 def test_an_annotation_that_is_no_message_is_none() -> None:

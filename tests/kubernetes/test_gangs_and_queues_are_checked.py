@@ -58,9 +58,9 @@ async def test_what_it_breaks_among_others_the_webhook_refuses(ground: Ground) -
             await ground.admin.delete(QUEUE, name)
     await ground.admin.delete(QUEUE, name)
     wanted = [
-        f"queue {name}: guarantee of cpu is 2 and deserved 0; lower the first or raise the second",
+        f"queue {name}: guarantee of cpu is 2, more than deserved 0; lower guarantee or raise deserved",
         f"queue {name}: parent 'nobody' does not exist; create it first",
-        "there is no queue nowhere; create it or name another",
-        f"queue {name} runs pods; close it and let them end first",
+        "queue nowhere does not exist; create it or name another",
+        f"queue {name} runs pods; close it and wait until they have ended",
     ]
     assert [words for words, said in zip(wanted, [*told, kept.value.message], strict=True) if words not in said] == []

@@ -121,9 +121,10 @@ async def test_callers_without_rights_are_rejected(kubernetes_plane: ControlPlan
             )
         ]
         refused = (
-            f"system:serviceaccount:{namespace}:maynot may not get nodes/proxy of {NODE}; a ClusterRole can allow it\n"
+            f"user system:serviceaccount:{namespace}:maynot may not get nodes/proxy of {NODE}; "
+            "a ClusterRole can grant it\n"
         )
-        unknown = "show a client certificate of the cluster, or a token of it\n"
+        unknown = "present a client certificate or a token of the cluster\n"
         assert answers == [(401, unknown), (401, unknown), (403, refused), (200, "secret\n")]
         command = place.replace("containerLogs", "exec") + "?command=id&output=1"
         assert (await asked(command, await token_of(cluster, namespace, "may")))[0] == 403

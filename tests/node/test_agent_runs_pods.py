@@ -133,8 +133,8 @@ async def test_a_container_whose_python_is_missing_starts_once_it_is_created(
     assert held is not None
     assert waiting(held) == {
         "reason": "ImageNotConfigured",
-        "message": f'image "acme/t:1" is mapped to the Python environment {home}, which is not there: it has '
-        f"no folder bin. Make it, for example with `python3 -m venv {home}`, and the container starts; "
+        "message": f'image "acme/t:1" is mapped to the Python environment {home}, which does not exist: it has '
+        f"no folder bin. Create it, for example with `python3 -m venv {home}`, and the container starts; "
         "or correct `python:` under `images:` in shoal.yaml and start the cluster again",
     }
     assert sandboxes.specs[(uid_of(created), "main.0")].env["VIRTUAL_ENV"] == str(home)
@@ -267,7 +267,7 @@ async def test_an_invalid_path_is_reported_in_the_status(cluster: EmbeddedCluste
     async with running_agent(cluster, FakeSandboxes(), config(tmp_path)):
         await run(cluster, pod("p", volumes=[volume]))
         held = await wait_for_pod(cluster, "p", lambda p: bool(waiting(p).get("message")))
-    said = "a volume of the pod names a path that no file system takes: embedded null byte"
+    said = "a volume of the pod has a path that no file system accepts: embedded null byte"
     assert waiting(held) == {"reason": "ContainerCreating", "message": said}
 
 

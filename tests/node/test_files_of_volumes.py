@@ -99,10 +99,10 @@ MISSING: dict[str, tuple[dict[str, Any], str]] = {
         "hostPath type check failed: /no/such is not a directory",
     ),
     "a file": ({"hostPath": {"path": "/etc", "type": "File"}}, "hostPath type check failed: /etc is not a file"),
-    "a kind": ({"nfs": {"server": "x"}}, 'volume "v" is of a kind this node does not offer: nfs'),
+    "a kind": ({"nfs": {"server": "x"}}, 'volume "v" is of a type that this node does not support: nfs'),
     "a medium": (
         {"emptyDir": {"medium": "HugePages"}},
-        'volume "v": this node offers the media "" and "Memory", not "HugePages"',
+        'volume "v": this node supports the media "" and "Memory", not "HugePages"',
     ),
 }
 

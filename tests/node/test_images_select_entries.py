@@ -72,8 +72,8 @@ def test_an_image_without_an_entry_brings_nothing() -> None:
 
 def test_the_message_about_a_missing_command_names_the_file_and_the_key() -> None:
     assert text(read({}).missing_command("acme/t:1", "main")) == (
-        'container main names no command and image "acme/t:1" has none here. Set `command` in the pod, or add an entry '
-        '"acme/t:1" with `command:` under `images:` in shoal.yaml, for example: '
+        'container main sets no command, and none is configured for image "acme/t:1". Set `command` in the pod, or add '
+        'an entry "acme/t:1" with `command:` under `images:` in shoal.yaml, for example: '
         "images: {'acme/t:1': {command: [python, main.py]}}; then stop the cluster and start it again"
     )
 

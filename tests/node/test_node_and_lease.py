@@ -67,9 +67,7 @@ async def test_an_agent_ends_when_another_one_holds_its_lease(cluster: EmbeddedC
     )
     with pytest.raises(ExceptionGroup) as ended:
         await asyncio.wait_for(running, 60)
-    assert ended.group_contains(
-        NodeRefused, match="another agent is node n1 and is alive: it holds the Lease as n1_other"
-    )
+    assert ended.group_contains(NodeRefused, match="another agent runs as node n1 and holds its Lease as n1_other")
 
 
 async def test_a_deleted_node_is_registered_again(cluster: EmbeddedCluster, tmp_path: Path) -> None:
@@ -85,7 +83,7 @@ async def test_a_node_that_will_never_be_taken_ends_with_a_sentence(cluster: Emb
     declared = config(tmp_path, capacity={"example.com/licence": "500m"})
     with pytest.raises(NodeRefused) as refused:
         await asyncio.wait_for(Agent(cluster, FakeSandboxes(), declared).run(), 60)
-    assert str(refused.value).startswith('the API does not take node n1: Node "n1" is invalid: [status.capacity')
+    assert str(refused.value).startswith('the API server rejected node n1: Node "n1" is invalid: [status.capacity')
     assert str(refused.value).endswith("declared in --capacity, --label and --taint, and in `capacity:` of shoal.yaml.")
 
 

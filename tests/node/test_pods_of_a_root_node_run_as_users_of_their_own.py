@@ -56,7 +56,7 @@ def test_an_account_of_the_machine_is_refused(tmp_path: Path, context: Obj) -> N
 
 @pytest.mark.parametrize("field", ["runAsUser", "runAsGroup"])
 def test_the_user_of_another_namespace_is_refused(tmp_path: Path, field: str) -> None:
-    with pytest.raises(CannotStart, match=rf"{field} \d+ is kept for the pods of one namespace, and not of default"):
+    with pytest.raises(CannotStart, match=rf"{field} \d+ is reserved for the pods of a namespace other than default"):
         started(tmp_path, {field: user_of_namespace("another")}, separate_users=True)
     assert started(tmp_path, {field: user_of_namespace("default")}, separate_users=True).uid == user_of_namespace(
         "default"

@@ -28,7 +28,7 @@ async def test_1_a_gang_waits_for_its_last_place_and_then_starts_whole() -> None
         assert await it.placed() == ["four-0", "four-1", "four-2", "four-3"]
         assert (await it.phase("four"), await it.told("four")) == (
             "Running",
-            ("Scheduled", "Scheduled", "4 pods placed, 4 in all"),
+            ("Scheduled", "Scheduled", "4 pods placed, 4 in total"),
         )
 
 
@@ -80,7 +80,7 @@ async def test_24_a_gang_that_stays_half_bound_is_undone() -> None:
         assert await it.places() == {"eight-3": ""}
         assert (await it.events("Evicted"))[0] == (
             "eight-0",
-            "undone: 1 of the gang's pods found no node in time after the others were bound",
+            "rolled back: 1 of the gang's pods could not be placed in time after the others were bound",
         )
 
 

@@ -92,7 +92,7 @@ async def test_a_queue_that_is_shut_is_no_lack_of_room() -> None:
         await it.order("CloseQueue", "default")
         await enter(it, "late", 1)
         assert [await it.told(name) for name in ("astray", "late")] == [
-            ("Unschedulable", "QueueMissing", "there is no queue nowhere; create it or name another"),
+            ("Unschedulable", "QueueMissing", "queue nowhere does not exist; create it or name another"),
             (
                 "Unschedulable",
                 "QueueClosed",

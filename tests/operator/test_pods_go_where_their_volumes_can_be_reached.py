@@ -116,7 +116,7 @@ WAITS: dict[str, tuple[list[Obj], str]] = {
     "no class": ([claim()], "the claim data has no volume yet"),
     "none is large enough": (
         [claim(), LOCAL, volume("small", size="1Gi")],
-        "no free volume satisfies the claim data (2Gi of class late), and no provisioner makes one",
+        "no free volume satisfies the claim data (2Gi of class late), and no provisioner creates one",
     ),
 }
 

@@ -45,10 +45,12 @@ async def group(cluster: EmbeddedCluster, **spec: Any) -> None:
 
 WRONG = [
     pytest.param(
-        {"guarantee": {"resource": {"cpu": "2"}}}, "guarantee of cpu is 2 and deserved 0", id="kept for nothing"
+        {"guarantee": {"resource": {"cpu": "2"}}}, "guarantee of cpu is 2, more than deserved 0", id="kept for nothing"
     ),
     pytest.param(
-        {"deserved": {"cpu": "3"}, "capability": {"cpu": "2"}}, "deserved of cpu is 3 and capability 2", id="more"
+        {"deserved": {"cpu": "3"}, "capability": {"cpu": "2"}},
+        "deserved of cpu is 3, more than capability 2",
+        id="more",
     ),
     pytest.param(
         {"capability": {"cpu": "-1"}}, "spec.capability: Invalid value: an amount is below zero", id="negative"
@@ -70,7 +72,7 @@ async def test_a_queue_that_makes_no_sense_is_refused(spec: Obj, words: str) -> 
 
 
 GROUPS = [
-    pytest.param({"queue": "nowhere"}, "there is no queue nowhere; create it or name another", id="missing queue"),
+    pytest.param({"queue": "nowhere"}, "queue nowhere does not exist; create it or name another", id="missing queue"),
     pytest.param({"queue": "dept"}, "queue dept has queues below it", id="a parent"),
     pytest.param({"minResources": {"cpu": "-1"}}, "below zero", id="negative"),
     pytest.param(
@@ -98,9 +100,9 @@ async def test_a_closed_queue_takes_no_new_group_and_what_is_there_can_still_be_
 
 
 KEPT = [
-    pytest.param("default", "queue default is always there and cannot be deleted", id="everybody's"),
+    pytest.param("default", "queue default always exists and cannot be deleted", id="everybody's"),
     pytest.param("dept", "queue dept has queues below it (team); delete those first", id="a parent"),
-    pytest.param("team", "queue team runs pods; close it and let them end first", id="in use"),
+    pytest.param("team", "queue team runs pods; close it and wait until they have ended", id="in use"),
 ]
 
 

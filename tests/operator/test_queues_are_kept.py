@@ -63,7 +63,7 @@ async def test_an_order_that_may_not_be_obeyed_says_why() -> None:
         await it.order("CloseQueue", "root")
         assert await it.orders() == []
         assert await it.events("OrderRefused") == [
-            ("root", "queue root is above all others and cannot be closed; close the queues below it")
+            ("root", "queue root is the parent of all queues and cannot be closed; close the queues below it")
         ]
 
 
@@ -73,10 +73,10 @@ async def test_an_order_that_nobody_can_obey_does_not_go_without_a_word() -> Non
         await it.order("ShutQueue", "default")
         assert await it.orders() == []
         assert await it.events("OrderRefused") == [
-            ("closequeue-typo", "there is no queue typo; create it or name another"),
+            ("closequeue-typo", "queue typo does not exist; create it or name another"),
             (
                 "default",
-                "queue default does not know the Command action ShutQueue; known are OpenQueue and CloseQueue",
+                "queue default does not support the Command action ShutQueue; supported are OpenQueue and CloseQueue",
             ),
         ]
 

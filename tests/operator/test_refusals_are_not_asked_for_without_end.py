@@ -57,8 +57,9 @@ async def test_a_full_quota_is_asked_once_for_all_tasks_of_a_role() -> None:
         assert asked(world) < 60  # each role alone: 0.05 s, then twice as long each time, to a minute
         assert {task["state"] for task in world.tasks("many")} == {"AttemptCreationPending"}
         assert set(await told(world, "CreatesWithheld")) == {
-            f"Not asked for, because worker-0 was refused: worker-1 to worker-499. {world.pod_refusal.message}",
-            f"Not asked for, because other-0 was refused: other-1. {world.pod_refusal.message}",
+            f"Pods not created, because the API server rejected worker-0: worker-1 to worker-499. "
+            f"{world.pod_refusal.message}",
+            f"Pods not created, because the API server rejected other-0: other-1. {world.pod_refusal.message}",
         }
         world.pod_refusal = None
         await world.until(lambda: world.are_running("many", 500))

@@ -125,7 +125,7 @@ async def test_a_gang_for_which_one_disk_is_missing_takes_none(tmp_path: Path) -
             await claim(it, f"data-{number}")
         await gang(it, 3, "data-0", "data-1", "data-2")
         await it.rest(10)
-        words = "no free volume satisfies the claim data-2 (1Gi of class late), and no provisioner makes one"
+        words = "no free volume satisfies the claim data-2 (1Gi of class late), and no provisioner creates one"
         assert await it.told("g") == ("Unschedulable", "NotEnoughResources", words)
         assert (await it.placed(), story(it)) == ([], [])
         await disk(it, "third", on="b")
@@ -140,7 +140,7 @@ async def test_a_pod_that_does_not_fit_where_the_only_disk_lies_waits_there(tmp_
         await claim(it, "data")
         await gang(it, 1, "data")
         assert (await it.told("g"))[2] == (
-            "needs 1 cpu, the most free is 0 of 4 on node b; 1 node does not reach the pod's volumes"
+            "needs 1 cpu, the most free is 0 of 4 on node b; 1 node cannot access the pod's volumes"
         )
 
 
@@ -151,12 +151,12 @@ async def test_a_node_for_which_no_volume_can_be_made_is_given_back_and_tried_la
         await it.cluster.create(STORAGE_CLASS, {"metadata": {"name": "late"}, **late})
         await claim(it, "data")
         await gang(it, 1, "data")
-        sentence = "the pod has a node, and the volume of data is being prepared"
+        sentence = "a node is assigned to the pod, and the volume of data is being prepared"
         assert await it.pod_told("g-0") == ("False", "Queued", sentence)
         back = {"metadata": {"annotations": {SELECTED_NODE: None}}}
         await it.cluster.patch(PERSISTENT_VOLUME_CLAIM, "data", NS, patch=back, patch_type=PatchType.MERGE)
         await it.rest(1)
-        words = "the claim data got no volume and is retried soon: "
+        words = "binding the claim data to a volume failed and is retried soon: "
         assert (await it.told("g"))[2] == f"{words}the provisioner made no volume for the chosen node"
         assert story(it) == [("patch", "PersistentVolumeClaim")]
         await it.rest(2)
@@ -185,7 +185,7 @@ async def test_a_node_that_goes_before_its_volume_was_made_is_not_waited_for() -
     async with slow() as it:
         await it.cluster.delete(NODE, "a")
         await it.rest(1)
-        words = "the claim data got no volume and is retried soon: the node a that was chosen has gone"
+        words = "binding the claim data to a volume failed and is retried soon: the node a that was chosen has gone"
         assert (await chosen(it), await it.told("g")) == ("", ("Unschedulable", "NotEnoughResources", words))
         await it.rest(1)
         assert await chosen(it) == "b"
@@ -263,7 +263,7 @@ async def test_who_may_not_write_a_claim_or_a_disk_says_so_and_asks_less_and_les
         await claim(it, "data")
         await gang(it, 1, "data")
         await it.rest(6)
-        words = "the claim data got no volume and is retried soon: a webhook says no"
+        words = "binding the claim data to a volume failed and is retried soon: a webhook says no"
         assert await it.pod_told("g-0") == ("False", "Unschedulable", words)
         await it.rest(594)
         assert len(story(it)) == 9  # after 2, 4, 8, … seconds

@@ -84,7 +84,7 @@ async def test_a_failed_restart_of_the_network_process_is_retried_on_demand(tmp_
     assert link._repair is not None
     await asyncio.wait([link._repair], timeout=30)
 
-    with pytest.raises(SandboxFailed, match="the pods' network could not be made: no memory"):
+    with pytest.raises(SandboxFailed, match="the pods' network could not be created: no memory"):
         await asyncio.wait_for(link.ready(), 30)
     await asyncio.wait_for(link.ready(), 30)
     assert zygote.script == []

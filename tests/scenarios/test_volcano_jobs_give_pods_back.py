@@ -146,5 +146,5 @@ def told(world: VolcanoWorld) -> list[tuple[str, str]]:
 
 
 WHY = "preempted by urgent of higher priority in queue default"  # a gang has the name of its job in messages
-GAVE_BACK = ("GaveBack", f"train gives 2 pods back, worker-2 and worker-3: {WHY}")
+GAVE_BACK = ("GaveBack", f"train releases 2 pods, worker-2 and worker-3: {WHY}")
 REASONS = ("GaveBack", "Evicted", "Restarting", "TaskLost", "TaskFailed")

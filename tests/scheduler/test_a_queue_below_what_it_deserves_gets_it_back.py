@@ -77,5 +77,5 @@ def test_what_is_borrowed_below_another_parent_makes_no_room_below_this_one() ->
     board.running("one", 1, ["m"], min_resources=cores(cpu=1), queue="other")
     board.group("new", 1, phase=PodGroupPhase.PENDING, min_resources=cores(cpu=1), queue="lender")
     made = board.cycle()
-    assert said(made, "new") == "waiting: needs 1 cpu, and queue dept may hold 1 and already counts 1"
+    assert said(made, "new") == "waiting: needs 1 cpu, and queue dept may hold 1, of which 1 are taken"
     assert made.evictions == ()

@@ -98,7 +98,7 @@ def test_21_a_replacement_lands_beside_the_rest_of_its_gang_or_waits() -> None:
     assert made.binds == ()
     assert (
         said(made, "g")
-        == "waiting: needs 1 more pod in rack r1, where the other pods of the gang run, and too little is free there"
+        == "waiting: needs 1 more pod in rack r1, where the gang already runs, but too few resources are free there"
     )
     board.finishes("guest")
     assert binds(board.cycle()) == {"g-2": "r1-2"}
@@ -244,7 +244,7 @@ def test_a_kind_of_accelerator_is_named_where_it_is_missing() -> None:
     assert (made.binds, said(made, "g")) == (
         (),
         "waiting: 1 node does not match the pod's node selector; "
-        "a smaller request would find no node either, so label a node or change the node selector",
+        "a smaller request would not fit on any node either, so label a node or change the node selector",
     )
 
 

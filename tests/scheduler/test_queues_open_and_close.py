@@ -86,11 +86,11 @@ def test_who_closed_a_queue_is_read_from_it() -> None:
 
 REFUSED: list[tuple[str, Callable[[], object], str]] = [
     ("22 a job for a closed queue", lambda: admit_group(family(), "night"), "night is closed and admits no PodGroups"),
-    ("a job for no queue", lambda: admit_group(family(), "nowhere"), "there is no queue nowhere; create it"),
+    ("a job for no queue", lambda: admit_group(family(), "nowhere"), "queue nowhere does not exist; create it"),
     ("a job for a parent", lambda: admit_group(family(), "dept"), "dept has queues below it, and jobs go into those"),
-    ("closing root", lambda: close(family(), "root"), "root is above all others and cannot be closed"),
+    ("closing root", lambda: close(family(), "root"), "root is the parent of all queues and cannot be closed"),
     ("opening below a closed one", lambda: reopen(family(), "shift"), "below night, which is closed; open night"),
-    ("deleting default", lambda: admit_deletion(family(), "default"), "always there and cannot be deleted"),
+    ("deleting default", lambda: admit_deletion(family(), "default"), "always exists and cannot be deleted"),
     ("deleting a parent", lambda: admit_deletion(family(), "dept"), r"below it \(dev, night, ops\); delete those"),
     ("deleting one in use", lambda: admit_deletion(family(), "dev", holds_pods=["dev"]), "dev runs pods; close it"),
     ("below itself", lambda: admit_queue(family(), Queue("dept", parent="dev")), "would be below itself"),
@@ -104,17 +104,17 @@ REFUSED: list[tuple[str, Callable[[], object], str]] = [
     (
         "more kept than deserved",
         lambda: admit_queue(family(), Queue("q", guarantee=cores(cpu=3), deserved=cores(cpu=2))),
-        "guarantee of cpu is 3 and deserved 2; lower the first or raise the second",
+        "guarantee of cpu is 3, more than deserved 2; lower guarantee or raise deserved",
     ),
     (
         "kept and nothing deserved",
         lambda: admit_queue(family(), Queue("q", guarantee=cores(cpu=3))),
-        "guarantee of cpu is 3 and deserved 0",
+        "guarantee of cpu is 3, more than deserved 0",
     ),
     (
         "more deserved than it may hold",
         lambda: admit_queue(family(), Queue("q", deserved=cores(cpu=3), capability=cores(cpu=2))),
-        "deserved of cpu is 3 and capability 2",
+        "deserved of cpu is 3, more than capability 2",
     ),
     (
         "below zero",
@@ -124,12 +124,12 @@ REFUSED: list[tuple[str, Callable[[], object], str]] = [
     (
         "more than the parent may hold",
         lambda: admit_queue(family(), Queue("q", parent="dept", capability=cores(cpu=11))),
-        "may hold 11 cpu and dept above it only 10",
+        "may hold 11 cpu, but dept above it only 10",
     ),
     (
         "more deserved than the parent together",
         lambda: admit_queue(family(), Queue("q", parent="dept", deserved=cores(cpu=5))),
-        "below dept would have a deserved of 9 cpu together, and dept has 8",
+        "below dept would have a deserved of 9 cpu in total, but dept has 8",
     ),
 ]
 

@@ -31,7 +31,7 @@ def test_11_just_enough_surplus_of_the_borrower_goes_and_the_whole_gang_starts()
     assert evicted(made) == ["old-12", "old-13", "old-14", "old-15"]
     assert text(made.evictions[0].message) == (
         "evicted: old was reclaimed for new in queue b, "
-        "because the queue of the evicted pods holds more than it deserves"
+        "because the queue of the evicted pods exceeds its deserved share"
     )
     assert said(made, "new") == "waiting: 4 pods on the chosen nodes must terminate first"
     assert board.cycle().evictions == (), "room is made once"
@@ -73,7 +73,7 @@ def test_an_elastic_job_shrinks_before_anybody_is_evicted() -> None:
     assert (evicted(made), shrunk(made)) == ([], ["old-12", "old-13", "old-14", "old-15"])
     assert text(made.shrinks[0].message) == (
         "shrunk by 4: old was reclaimed for new in queue b, "
-        "because the queue of the evicted pods holds more than it deserves"
+        "because the queue of the evicted pods exceeds its deserved share"
     )
 
 

@@ -218,7 +218,7 @@ async def test_08_a_gang_of_8_of_12_cores_starts_behind_an_endless_stream(tmp_pa
 async def test_09_a_hard_topology_without_domains_is_waited_for(tmp_path: Path) -> None:
     async with RealVolcano(tmp_path, nodes=2) as world:
         await world.submit(gang("near", 2, spec={"networkTopology": {"mode": "hard", "highestTierAllowed": 1}}))
-        unknown = "needs 2 pods near each other, and no topology of the cluster is known"
+        unknown = "needs 2 pods in one topology domain, but the cluster has no topology"
         await world.until(lambda: message(world, "near").startswith(unknown))
         assert set(world.pods_of("near").values()) == {"Pending"}
         await hypernode(world, "s0", 1, *(node.name for node in world.hosted.nodes))

@@ -36,7 +36,7 @@ def test_05_a_gang_with_some_gated_pods_holds_what_the_others_ask_for() -> None:
     made = board.cycle()
     assert sorted(binds(made)) == ["one-0", "one-1"]
     assert said(made, "half") == (
-        "waiting: 2 of the 4 pods the gang needs at once are free of scheduling gates; 2 have some"
+        "waiting: 2 of the 4 pods the gang needs at once have no scheduling gates; 2 pods have gates"
     )
 
 
@@ -46,7 +46,7 @@ def test_05_the_gates_of_one_task_are_named() -> None:
     board.group("job", min_member=2, min_roles={"ps": 1, "worker": 1})
     board.pods("job", range(2), role="worker")
     board.pods("job", [0], role="ps", gated=True)
-    gated = "waiting: 0 of the 1 pods of ps the gang needs at once are free of scheduling gates; 1 has some"
+    gated = "waiting: 0 of the 1 pods of ps the gang needs at once have no scheduling gates; 1 pod has gates"
     assert said(board.cycle(), "job") == gated
 
 
@@ -111,7 +111,7 @@ async def test_05_the_group_of_a_gated_job_has_an_unschedulable_event() -> None:
         await it.group("job", 2)
         await it.pods("job", 2, schedulingGates=GATES)
         await it.rest(5)
-        gated = "0 of the 2 pods the gang needs at once are free of scheduling gates; 2 have some"
+        gated = "0 of the 2 pods the gang needs at once have no scheduling gates; 2 pods have gates"
         assert await it.events("Unschedulable") == [("job", f"waiting: {gated}")]
         assert await it.told("job") == ("Unschedulable", "NotEnoughTasks", gated)
         assert await it.phase("job") == "Inqueue"

@@ -26,7 +26,7 @@ def test_07_a_queue_that_reserves_all_of_the_free_part_keeps_others_out(sharing:
     made = board.cycle()
     assert (binds(made), said(made, "job")) == (
         {},
-        "waiting: needs 1 cpu, and of the 2 that are free 2 are guaranteed to queue reserved",
+        "waiting: needs 1 cpu; 2 are free, of which 2 are guaranteed to queue reserved",
     )
 
 

@@ -11,12 +11,12 @@ from shoal.scheduler.cache.hypernode_domains import resolved
 from shoal.scheduler.planner.from_objects import group_from
 from shoal.scheduler.planner.gang_types import HyperNode, SubgroupPolicy, TopologyConstraint
 
-NO_TOPOLOGY = "needs 2 pods near each other, and no topology of the cluster is known: create HyperNodes or set tiers"
+NO_TOPOLOGY = "needs 2 pods in one topology domain, but the cluster has no topology: create HyperNodes or set tiers"
 
 
 NO_DOMAINS = pytest.mark.parametrize(
     ("tiers", "sentence"),
-    [((), NO_TOPOLOGY), ((RACK,), "needs 2 pods in one rack, and no node is in any rack")],
+    [((), NO_TOPOLOGY), ((RACK,), "needs 2 pods in one rack, but no node is in any rack")],
     ids=["no tiers", "no node with the label"],
 )
 
@@ -110,7 +110,7 @@ def test_09_a_tier_name_that_no_tier_has_is_named_and_waited_for() -> None:
     made = board.cycle()
     assert (binds(made), said(made, "near")) == (
         {},
-        "waiting: needs 2 pods near each other, and no tier of the topology is named rack: "
+        "waiting: needs 2 pods in one topology domain, but no tier is named rack: "
         "set tierName of HyperNodes to it or name another tier",
     )
     racks(board, "rack")

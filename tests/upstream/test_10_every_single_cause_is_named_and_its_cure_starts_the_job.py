@@ -373,7 +373,7 @@ async def budget(it: Scheduled) -> None:
 
 
 NO_FIT = "the request would not fit even without other pods, so request less or add nodes"
-NO_NODE = "a smaller request would find no node either, so"
+NO_NODE = "a smaller request would not fit on any node either, so"
 CAUSES: dict[str, Cause] = {
     "cpu": Cause(
         no_cpu, "needs 2 cpu, the most free is 1 of 4 on node a", ends("old"), "wait until a pod ends, or add a node"
@@ -386,13 +386,13 @@ CAUSES: dict[str, Cause] = {
     ),
     "GPUs": Cause(
         no_gpu,
-        f"needs 1 nvidia.com/gpu, and no node that could take the pod has any; {NO_FIT}",
+        f"needs 1 nvidia.com/gpu, but no node that the pod can run on has any; {NO_FIT}",
         node_added("g", **{GPU: "1"}),
-        "add a node that has some",
+        "add a node with GPUs",
     ),
     "pods per node": Cause(
         no_pod_left,
-        "node a already runs as many pods as it may (1)",
+        "node a already runs its maximum number of pods (1)",
         ends("old"),
         "wait until a pod ends, or add a node",
     ),
@@ -430,7 +430,7 @@ CAUSES: dict[str, Cause] = {
         "`kubectl uncordon NAME`",
     ),
     "node not ready": Cause(
-        not_ready, f"1 node is not ready; {NO_NODE} bring a node back", ready, "`kubectl describe node NAME`"
+        not_ready, f"1 node is not ready; {NO_NODE} make a node ready again", ready, "`kubectl describe node NAME`"
     ),
     "host port": Cause(
         host_port,
@@ -448,7 +448,7 @@ CAUSES: dict[str, Cause] = {
         pod_affinity,
         "required pod affinity: no pod with app=web is on any node",
         lambda it: pods(it, "web", labels=WEB),
-        "start the pod that it is to be beside",
+        "start the pod that the affinity refers to",
     ),
     "required anti-affinity within the gang": Cause(
         anti_affinity,
@@ -459,13 +459,14 @@ CAUSES: dict[str, Cause] = {
     ),
     "required anti-affinity of another pod": Cause(
         anti_affinity_of_others,
-        f"required pod anti-affinity of pods there, per {HOST}, excludes the only node",
+        f"required pod anti-affinity of running pods, per {HOST}, excludes the only node",
         ends("old"),
         "wait until that pod ends, or add a node",
     ),
     "topology spread": Cause(
         spread,
-        f"topology spread over {ZONE} with maxSkew 1 allows no more on 1 node; too little is free on 1 node",
+        f"topology spread over {ZONE} with maxSkew 1 allows no more pods on 1 node; "
+        "too few resources are free on 1 node",
         ends("old"),
         "make room in the other domains, or raise `maxSkew`",
     ),
@@ -474,7 +475,7 @@ CAUSES: dict[str, Cause] = {
     ),
     "volume in another zone": Cause(
         volume_elsewhere,
-        f"1 node does not reach the pod's volumes; {NO_NODE} use volumes that a node reaches",
+        f"1 node cannot access the pod's volumes; {NO_NODE} use volumes that a node can access",
         node_added("b", labels={ZONE: "2"}),
         "add a node in the zone of the volume",
     ),
@@ -486,7 +487,7 @@ CAUSES: dict[str, Cause] = {
     ),
     "queue missing": Cause(
         queue_missing,
-        "there is no queue research; create it or name another",
+        "queue research does not exist; create it or name another",
         lambda it: it.queue("research"),
         "create the queue",
     ),
@@ -537,32 +538,32 @@ CAUSES: dict[str, Cause] = {
     ),
     "scheduling gate": Cause(
         gates,
-        "0 of the 2 pods the gang needs at once are free of scheduling gates; 2 have some",
+        "0 of the 2 pods the gang needs at once have no scheduling gates; 2 pods have gates",
         gates_removed,
         "remove the gates",
     ),
     "PodGroup missing": Cause(
         no_group, "there is no PodGroup job yet", lambda it: it.group("job", 1), "create the PodGroup"
     ),
-    "PodGroup that makes no sense": Cause(
+    "invalid PodGroup": Cause(
         unreadable_group,
         "PodGroup job cannot be read: minResources of cpu is below zero; give zero or more",
         group_mended,
-        "mend the PodGroup",
+        "correct the PodGroup",
     ),
     "hard topology without a domain": Cause(
         no_domain,
-        "needs 2 pods in one rack, and no node is in any rack",
+        "needs 2 pods in one rack, but no node is in any rack",
         lambda it: labelled(it, **{RACK: "r1"}),
         "label the nodes with their rack, or create HyperNodes",
         {"tiers": (RACK,)},
     ),
     "hard topology with a tier name that no tier has": Cause(
         unknown_tier,
-        "needs 2 pods near each other, and no tier of the topology is named row: "
+        "needs 2 pods in one topology domain, but no tier is named row: "
         "set tierName of HyperNodes to it or name another tier",
         tier_known,
-        "name a tier that there is",
+        "use the name of an existing tier",
         {"tiers": (RACK,)},
     ),
     "hard topology without room in one domain": Cause(

@@ -28,10 +28,10 @@ _EVENT_PHRASES = {
     EventType.TASK_LOST: "a task{of} is evicted or its pod is deleted",
     EventType.ROLE_SUCCEEDED: "all tasks {of_it} have succeeded",
     EventType.ROLE_EXHAUSTED: "containers {of_it} are restarted too often",
-    EventType.GROUP_UNKNOWN: "a part of the gang runs and the rest cannot be placed",
-    EventType.STORE_LOST: "the store of the group is lost",
-    EventType.ROUND_CLOSED: "the round is closed",
-    EventType.GROUP_DONE: "the group is done",
+    EventType.GROUP_UNKNOWN: "some pods of the gang are running and the others cannot be placed",
+    EventType.STORE_LOST: "the rendezvous store of the group is lost",
+    EventType.ROUND_CLOSED: "the membership round is closed",
+    EventType.GROUP_DONE: "the group has finished",
     EventType.ANY: "anything happens to a task{of}",
 }
 _ACTION_PHRASES = {

@@ -24,11 +24,11 @@ CATALOG = Catalog(
         "Held": "{job} is held: its running pods are deleted",
         "Held.ByAction": "{job} is held, because {cause}",
         "Released": "{job} resumes: new pods are created once the old ones have terminated",
-        "Restarting": "{job} restarts as a whole, because {cause}",
+        "Restarting": "{job} restarts with all its tasks, because {cause}",
         "Stopped": "{job} has been stopped",
         "Succeeded": "{job} has ended: {phrase}",
         "Failed": "{job} has ended: {phrase}",
-        "RoundChanged": "Membership round {round} of {job}: {size} living tasks",
+        "RoundChanged": "Membership round {round} of {job}: {size} active tasks",
         # commands
         "CommandIssued": "Received command {command}",
         "CommandIgnored": "Command {command} has no effect while {job} is held",
@@ -38,8 +38,8 @@ CATALOG = Catalog(
         # roles and their size
         "ScaledUp": "Scaled up to {size}: {tasks} added",
         "ScaledDown": "Scaled down to {size}: {tasks} removed",
-        "GaveBack": "{job} gives {count} pods back, {tasks}: {cause}",
-        "GaveBack.One": "{job} gives a pod back, {tasks}: {cause}",
+        "GaveBack": "{job} releases {count} pods, {tasks}: {cause}",
+        "GaveBack.One": "{job} releases 1 pod, {tasks}: {cause}",
         # tasks
         "FailedCreate": "{task} could not be created yet: {cause}",
         "TaskSucceeded": "{task} succeeded in attempt {attempt}",
@@ -61,9 +61,9 @@ CATALOG = Catalog(
         "Gate.Deleting": "The job is being deleted",
         "Gate.Stopping": "The job is being stopped",
         "Gate.Held": "The job is held",
-        "Gate.RunClosed": "The run is closed; its pods have to terminate first",
-        "Gate.External": "The job waits for its start",
-        "Gate.RunOwner": "The pods wait for the creation of the object that owns them",
+        "Gate.RunClosed": "The run has ended; its pods must terminate first",
+        "Gate.External": "The job is waiting to be started",
+        "Gate.RunOwner": "The object that owns the pods has not been created yet",
         "Gate.GroupCreation": "{role} waits for its group to be created",
         "Gate.GroupAdmission": "{role} waits for its group to be admitted",
         "Gate.GroupPending": "PodGroup {group} is not admitted: {cause}",
@@ -77,21 +77,21 @@ CATALOG = Catalog(
         "Cause.NoRestart": "no restart is left: {cause}",
         "Cause.Scheduler": "the scheduler requested it",
         "Cause.Restarts": "containers restarted {count} times, {permitted} permitted",
-        "Cause.Deadline": "it was active longer than its deadline allows",
-        "Cause.OwnerUnseen": "its run owner was created and never observed",
-        "Cause.OwnerLeaving": "its run owner is being deleted",
-        "Cause.OwnerGone": "its run owner was deleted",
+        "Cause.Deadline": "it was active longer than the specified deadline",
+        "Cause.OwnerUnseen": "the object that owns its pods was created but never observed",
+        "Cause.OwnerLeaving": "the object that owns its pods is being deleted",
+        "Cause.OwnerGone": "the object that owns its pods was deleted",
         "Cause.TaskPending": "{subject} was pending for too long",
         "Cause.TaskFailed": "{subject} failed",
         "Cause.TaskFailedWithCode": "{subject} failed with code {code}",
         "Cause.TaskLost": "the pod of {subject} was deleted or evicted",
         "Cause.RoleSucceeded": "all of {subject} have succeeded",
         "Cause.RoleExhausted": "containers of {subject} were restarted too often",
-        "Cause.GroupUnknown": "a part of the gang runs and the rest cannot be placed",
+        "Cause.GroupUnknown": "some pods of the gang are running and the others cannot be placed",
         "Cause.GroupEvicted": "its gang was evicted",
-        "Cause.StoreLost": "the store of the group was lost",
-        "Cause.RoundClosed": "the round was closed",
-        "Cause.GroupDone": "the group is done",
+        "Cause.StoreLost": "the rendezvous store of the group was lost",
+        "Cause.RoundClosed": "the membership round was closed",
+        "Cause.GroupDone": "the group has finished",
         "Cause.Command": "a Command requested it",
     }
 )
@@ -114,12 +114,12 @@ SEVERAL = Catalog(
 # The text of the last message of a series, with how often and since when.
 REPEATED = Catalog(
     {
-        "TaskFailed": "{task} failed {times} times since {since}, the last time: {cause}",
-        "RunEnding.Failed": "{job} failed as a whole {times} times since {since}, the last time because {cause}",
+        "TaskFailed": "{task} failed {times} times since {since}; the last failure: {cause}",
+        "RunEnding.Failed": "{times} runs of {job} failed since {since}, the last one because {cause}",
         "RunEnding.FailedWith": (
-            "{job} failed as a whole {times} times since {since}, the last time: {outcome}, because {cause}"
+            "{times} runs of {job} failed since {since}, the last one with {outcome}, because {cause}"
         ),
-        "RunOpened": "Run {run} of {job} started, the last of {times} since {since}",
+        "RunOpened": "Run {run} of {job} started; {times} runs have started since {since}",
     }
 )
 

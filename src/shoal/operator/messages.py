@@ -7,7 +7,7 @@ from shoal.kube.messages import Catalog
 
 CATALOG = ENGINE | Catalog(
     {
-        "CreatesWithheld": "Not asked for, because {target} was refused: {tasks}. {cause}",
+        "CreatesWithheld": "Pods not created, because the API server rejected {target}: {tasks}. {cause}",
         "InvalidManifest": "{cause}",
         "LedgerUnreadable": "{cause}",
         "OwnedObjectUnavailable": "{kind} {name} could not be created: {cause}",

@@ -10,7 +10,7 @@ import click
 @click.command("doctor")
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def command(output: str) -> None:
-    """Check which features work on this machine, and what they cost.
+    """Check which features work on this machine, and the effects of those that do not.
 
     Tries each feature a cluster uses and removes what it created.
     """

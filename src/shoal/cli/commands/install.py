@@ -58,7 +58,7 @@ def ranges_of(_: click.Context, parameter: click.Parameter, given: tuple[str, ..
 @click.option(
     "--scheduler-volcano",
     type=click.Choice(["auto", "yes", "no"]),
-    help="Whether to place pods of scheduler volcano.  [default: auto]",
+    help="Whether to place pods with schedulerName volcano.  [default: auto]",
 )
 @click.option("--dry-run", is_flag=True, help="Server-side dry run; with -o print the objects instead.")
 @click.option("-o", "--output", type=click.Choice(["yaml", "json"]), help="Print the objects; needs --dry-run.")

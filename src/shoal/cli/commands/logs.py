@@ -66,7 +66,7 @@ def command(
 ) -> None:
     """Print the logs of a job's tasks.
 
-    TASK is a role (worker), a task (worker-0) or the name that its lines begin with; the default is all tasks. A
+    TASK is a role (worker), a task (worker-0) or the prefix of its log lines; the default is all tasks. A
     cluster on this machine keeps the logs of deleted pods and jobs, within the budget set by `logs:` in shoal.yaml; on
     Kubernetes a pod's logs are deleted with the pod. --all-attempts numbers the stored attempts from 0, as `shoal
     describe` and a Framework's status do.

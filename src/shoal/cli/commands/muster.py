@@ -19,7 +19,7 @@ _STARTS = ("start", "start_fluid")
 @click.command("muster")
 @click.argument("what", type=click.Choice(_STARTS), default="start")
 def command(what: str) -> None:
-    """Wait for the servers and trainers of a Paddle job, then start this one.
+    """Wait for the servers and trainers of a Paddle job, then start this pod's program.
 
     The start command of containers that run `paddle_k8s start_fluid`. Reads TRAINING_ROLE (PSERVER or TRAINER),
     PADDLE_JOB_NAME, PADDLE_PSERVERS_NUM, PADDLE_TRAINERS_NUM, PADDLE_PORT, POD_NAME, NAMESPACE and ENTRY. Servers are

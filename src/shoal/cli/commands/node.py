@@ -113,12 +113,12 @@ def _because(problems: list[str]) -> str:
 def command(kubeconfig: Path | None, context: str, folder: Path, ready_fd: int | None, **options: Any) -> None:
     """Join a Kubernetes cluster as a node that runs pods as processes.
 
-    Runs in the foreground. SIGTERM stops the agent and leaves the pods running, as the restart of a kubelet does; the
-    next start with the same --data adopts them. Ctrl-C terminates the pods first, each with its grace period. The
-    kubeconfig holds credentials of the node itself, user system:node:NAME in group system:nodes; docs/node.md shows
-    how to create them. Pods are not isolated in containers: any user who may create pods in the cluster, or in
-    --namespaces, can run programs on this machine. Started by root, pods run as separate unprivileged users; otherwise
-    they run as you. A --taint does not exclude pods that tolerate every taint.
+    Runs in the foreground. SIGTERM stops the agent and leaves the pods running, as the restart of a kubelet does;
+    the next start with the same --data adopts them. Ctrl-C terminates the pods first, each with its grace period.
+    The kubeconfig must hold the credentials of the node itself, user system:node:NAME in group system:nodes;
+    docs/node.md shows how to create them. Pods are not isolated in containers: any user who may create pods in the
+    cluster, or in --namespaces, can run programs on this machine. If root starts the agent, pods run as separate
+    unprivileged users; otherwise they run as you. A --taint does not exclude pods that tolerate every taint.
 
     \b
     shoal node --kubeconfig node.kubeconfig --namespaces team-a --taint lab=true:NoSchedule

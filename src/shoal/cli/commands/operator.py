@@ -69,7 +69,7 @@ def read_dialects(_: click.Context, __: click.Parameter, text: str) -> tuple[str
     type=click.Choice(GANG_SCHEDULERS),
     default="auto",
     show_default=True,
-    help="Gang scheduler; auto: the one the cluster has.",
+    help="Gang scheduler; auto: detect it.",
 )
 @_option(
     "--gang-scheduler-name",
@@ -94,7 +94,7 @@ def read_dialects(_: click.Context, __: click.Parameter, text: str) -> tuple[str
 )
 @address_option(_option, "--metrics-address", "127.0.0.1:8080", "Listen address of /metrics")
 @address_option(_option, "--health-address", "127.0.0.1:8081", "Listen address of /healthz and /readyz")
-@click.option("--webhook", is_flag=True, help="Serve the admission webhook: --webhook-address :9443.")
+@click.option("--webhook", is_flag=True, help="Serve the admission webhook; short for --webhook-address :9443.")
 @address_option(_option, "--webhook-address", "off", "Listen address of the webhook")
 @log_option(_option)
 def command(config: Path | None, log_format: str, webhook: bool, **given: Any) -> None:
@@ -105,8 +105,8 @@ def command(config: Path | None, log_format: str, webhook: bool, **given: Any) -
     shoal operator --namespace team-a --dialects framework
     shoal operator --class fast                        # only jobs labelled shoal.dev/class=fast
 
-    Runs until SIGTERM or SIGINT. Of several replicas one is the leader, the others stand by. `shoal install` installs
-    it on the cluster with the permissions it needs.
+    Runs until SIGTERM or SIGINT. One of several replicas is the leader; the others are on standby. `shoal install`
+    installs it on the cluster with the permissions it needs.
     """
     from shoal.controller_runtime.health import Address
     from shoal.controller_runtime.process import log_to_stderr

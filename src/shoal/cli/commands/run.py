@@ -80,14 +80,15 @@ def command(
     otherwise; 130 after Ctrl-C. The first Ctrl-C stops the job by the rules of its job language, the second terminates
     everything at once. SIGTERM and SIGHUP (loss of the terminal) act like Ctrl-C.
 
-    A job is stopped with the reason and code 1 if nothing left of it can start in this cluster: it needs more nodes
-    than exist, has no tasks, is suspended or waits for a start, belongs to another controller, its queue is closed,
-    its image has no command, or a ConfigMap, Secret or claim that it needs is not in the files. It continues as long as
-    another of its tasks or gangs can be placed.
+    A job is stopped, with the reason and exit code 1, if none of its remaining tasks can start in this cluster: it
+    needs more nodes than exist, has no tasks, is suspended or was created without being started, belongs to another
+    controller, its queue is closed, its image has no command, or a ConfigMap, Secret or claim that it needs is not
+    in the files. It continues as long as any of its tasks or gangs can be placed.
 
-    Mistakes that `shoal validate` reports end the command before anything starts. The output of tasks goes to stdout
-    (with -o, to stderr), the table and all messages about jobs to stderr. Each job leaves a folder
-    ./shoal-out/JOB-TIME with a log per task and attempt, the final object, its description and its metrics.
+    If the files have mistakes that `shoal validate` reports, the command prints them and starts nothing. The output
+    of tasks goes to stdout (with -o, to stderr), the table and all messages about jobs to stderr. For each job a
+    folder ./shoal-out/JOB-TIME is created, with a log per task and attempt, the final object, its description and
+    its metrics.
 
     \b
     shoal run pet.yaml

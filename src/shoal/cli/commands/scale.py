@@ -20,9 +20,10 @@ if TYPE_CHECKING:
 def command(choice: Choice, name: str, sizes: tuple[str, ...]) -> None:
     """Set a new number of tasks for a role.
 
-    Counts that depend on the number change in the same patch: a Framework that required all of its workers to succeed
-    requires all of the new number, and a Job whose minAvailable was all of its pods requires all of the new ones. A
-    minimum larger than the number of pods is lowered, and restored when the number rises again.
+    Counts that depend on the number change in the same patch: if a Framework required all of its workers to
+    succeed, the required count becomes the new number; if minAvailable of a Job equalled the number of its pods, it
+    becomes the new number. A minimum larger than the number of pods is lowered, and restored when the number rises
+    again.
 
     \b
     shoal scale pet worker=2

@@ -31,11 +31,11 @@ _option = option_of("SHOAL_SCHEDULER_")
 @_option("--name", default="shoal-scheduler", show_default=True, metavar="NAME", help="Name of its Lease.")
 @_option(
     "--scheduler-name", "schedulers", default="shoal", show_default=True, metavar="NAME,...",
-    help="Place pods with one of these as schedulerName.",
+    help="Place pods whose schedulerName is one of these.",
 )  # fmt: skip
 @_option(
     "--volcano", type=click.Choice(["auto", "yes", "no"]), default="auto", show_default=True,
-    help="Place pods of scheduler volcano too; auto: if Volcano is not installed.",
+    help="Also place pods with schedulerName volcano; auto: if Volcano is not installed.",
 )  # fmt: skip
 @_option("--namespace", default="", metavar="NAME", help="Schedule PodGroups of this namespace only.  [default: all]")
 @_option(
@@ -68,17 +68,17 @@ _option = option_of("SHOAL_SCHEDULER_")
 @address_option(_option, "--health-address", "127.0.0.1:8081", "Listen address of /healthz and /readyz")
 @log_option(_option)
 def command(log_format: str, config: Path | None, **given: Any) -> None:
-    """Schedule pods on a Kubernetes cluster, gangs whole or not at all.
+    """Schedule pods on a Kubernetes cluster, gangs all at once or not at all.
 
-    Honours queues, fair shares, priorities, and the constraints of pods and nodes.
+    Respects queues, fair shares, priorities, and the constraints of pods and nodes.
 
     \b
     shoal scheduler                                    # in a pod, or with your kubeconfig
     shoal scheduler --volcano no --sharing capacity
 
-    Places pods whose schedulerName is `shoal`, and those of `volcano` if Volcano is not installed. Runs until SIGTERM
-    or SIGINT. Of several replicas one is the leader, the others stand by. `shoal install --scheduler` installs it on
-    the cluster with the permissions it needs.
+    Places pods whose schedulerName is `shoal`, and those of `volcano` if Volcano is not installed. Runs until
+    SIGTERM or SIGINT. One of several replicas is the leader; the others are on standby. `shoal install --scheduler`
+    installs it on the cluster with the permissions it needs.
     """
     from shoal.controller_runtime.process import ServerOptions, log_to_stderr
     from shoal.scheduler.main import run_scheduler

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 @job_argument
 @cluster_options
 def command(choice: Choice, name: str) -> None:
-    """Start a job that waits for its start, or resume one that is held.
+    """Start a job that was created without being started, or resume one that is held.
 
     Starts a Framework with executionType Create; resumes a Volcano Job that was aborted and a batch Job that is
     suspended. Tasks that have succeeded are not run again.

@@ -21,7 +21,7 @@ from shoal.local.orphan_cleanup import end_throwaways
 def command(folder: Path, output: str) -> None:
     """Show the nodes and pods of a cluster on this machine.
 
-    Exit code 3 if no cluster runs in the folder.
+    Exits with 3 if no cluster runs in the folder.
     """
     end_throwaways()
     data = DataFolder(folder)

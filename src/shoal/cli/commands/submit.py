@@ -37,10 +37,10 @@ def command(
     """Submit jobs to a cluster.
 
     Creates the jobs and updates other objects (Services, ConfigMaps) to match the files. Stops at the first object
-    that is rejected and prints every mistake in it. On a cluster of this machine jobs run as with `shoal run`: in the
-    current folder, with the PATH and Python environment of this command, and with the `images:` of the configuration
-    file; if it has none, those of the cluster apply. `capacity:`, `network:` and `pod_pids_limit:` take effect only
-    when a cluster starts: a warning names those that differ.
+    that is rejected and prints every mistake in it. On a local cluster, jobs run as with `shoal run`: in the
+    current folder, with the PATH and Python environment of this command, and with the `images:` of the
+    configuration file; if the file has none, the `images:` of the cluster apply. `capacity:`, `network:` and
+    `pod_pids_limit:` take effect only when a cluster starts: a warning names the settings that differ.
     """
     from shoal.cli.job_table import format_objects
     from shoal.cli.lint import idle_warnings

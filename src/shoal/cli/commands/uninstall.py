@@ -24,11 +24,11 @@ def command(
     crds: bool,
     dry_run: bool,
 ) -> None:
-    """Remove the operator from a cluster; jobs stay.
+    """Remove the operator from a cluster and keep the jobs.
 
     \b
     shoal uninstall
-    shoal uninstall --crds      # and every job with them
+    shoal uninstall --crds      # also deletes every job
 
     Pods of running jobs continue; no operator manages them until one is installed again.
     """

@@ -46,7 +46,7 @@ def capacity_of(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -
 @click.option(
     "--nodes",
     type=click.IntRange(1, 64),
-    help="Divide the machine into this many nodes.  [default: as last time, else 1]",
+    help="Divide the machine into this many nodes.  [default: the previous number, else 1]",
 )
 @click.option(
     "--capacity", multiple=True, metavar="NAME=AMOUNT", callback=capacity_of,
@@ -55,7 +55,7 @@ def capacity_of(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -
 @click.option("--network", type=click.Choice(["auto", "isolated", "loopback"]), help="Network of the pods.")
 @click.option("--bind", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="Listen address of the API.")
 @click.option(
-    "--port", type=click.IntRange(0, 65535), help="Port of the API.  [default: as last time, else any free port]"
+    "--port", type=click.IntRange(0, 65535), help="Port of the API.  [default: the previous port, else any free one]"
 )
 @click.option("--tls-cert", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Certificate to serve.")
 @click.option(
@@ -69,8 +69,9 @@ def capacity_of(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -
 def command(folder: Path, detach: bool, ready_fd: int | None, **options: Any) -> None:
     """Start a cluster on this machine.
 
-    It serves the Kubernetes API and runs pods as processes. Its data stays in its folder: a cluster that was stopped or
-    killed continues from there. If it is already running, the command reports that and exits with 0.
+    The cluster serves the Kubernetes API and runs pods as processes. All its data is in its data folder: a cluster
+    that was stopped or killed continues from there. If the cluster is already running, the command reports that and
+    exits with 0.
 
     \b
     shoal up --detach

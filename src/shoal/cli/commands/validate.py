@@ -21,10 +21,10 @@ from shoal.cli.manifest_files import UnreadableFile, files_argument, job_file, r
 def command(files: tuple[Path, ...], changes: tuple[str, ...], strict: bool, file: Path | None) -> None:
     """Check manifests without a cluster.
 
-    Prints every mistake that a cluster would report on submission and on creation of the first pods, each with its path
-    and the correction. Fields that no schema declares are mistakes. Warnings are about manifests that are accepted but
-    do not start as written, such as a container without a command; warnings about images are those of `shoal run` and
-    `shoal submit`. Exit code 0 without mistakes, 1 otherwise.
+    Prints every mistake that a cluster would report on submission and on creation of the first pods, each with its
+    path and the correction. Unknown fields are mistakes. Warnings are about manifests that are accepted but do not
+    start as written, such as a container without a command; about images, they are the same as those of `shoal run`
+    and `shoal submit`. Exits with 0 if there are no mistakes, 1 otherwise.
     """
     from shoal.cli.offline_validation import format_result, make_machinery, validate, without_command
     from shoal.cli.project import images_without_entry, load_config

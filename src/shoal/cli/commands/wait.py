@@ -28,7 +28,7 @@ TIMED_OUT = 124
 )
 @cluster_options
 def command(choice: Choice, name: str, goal: str, timeout: float | None) -> None:
-    """Wait until a job has completed, runs, or is deleted.
+    """Wait until a job has completed, is running, or is deleted.
 
     Exit code when waiting for completion: 0 if the job succeeded, the exit code of the task that failed it if a
     process can have that code, else 1. Exit code 1 if the condition can no longer be met, 124 on timeout. An aborted
