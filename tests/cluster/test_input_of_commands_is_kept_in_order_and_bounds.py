@@ -7,20 +7,20 @@ import random
 
 import pytest
 
-from shoal.cluster import exec_streams
-from shoal.cluster.exec_streams import StdinBuffer
+from shoal.cluster import spill_buffer
+from shoal.cluster.spill_buffer import SpillBuffer
 
 
-async def all_of(given: StdinBuffer) -> bytes:
+async def all_of(given: SpillBuffer) -> bytes:
     return b"".join([piece async for piece in given.read()])
 
 
 @pytest.mark.parametrize("seed", range(20))
 async def test_a_slow_reader_reads_what_was_written(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exec_streams, "MEMORY_BYTES", 50)
-    monkeypatch.setattr(exec_streams, "SPILLED_BYTES", 200)
-    monkeypatch.setattr(exec_streams, "CHUNK_BYTES", 13)
-    rng, given, read = random.Random(seed), StdinBuffer(), b""
+    monkeypatch.setattr(spill_buffer, "MEMORY_BYTES", 50)
+    monkeypatch.setattr(spill_buffer, "SPILLED_BYTES", 200)
+    monkeypatch.setattr(spill_buffer, "CHUNK_BYTES", 13)
+    rng, given, read = random.Random(seed), SpillBuffer(), b""
     pieces = [rng.randbytes(rng.randint(1, 40)) for _ in range(200)]
 
     async def write() -> None:
@@ -41,9 +41,9 @@ async def test_a_slow_reader_reads_what_was_written(seed: int, monkeypatch: pyte
 
 
 async def test_a_full_disk_makes_the_client_wait_and_breaks_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exec_streams, "MEMORY_BYTES", 4)
-    monkeypatch.setattr(exec_streams, "TemporaryFile", lambda **how: open("/dev/full", "w+b", **how))  # noqa: PTH123, SIM115
-    given = StdinBuffer()
+    monkeypatch.setattr(spill_buffer, "MEMORY_BYTES", 4)
+    monkeypatch.setattr(spill_buffer, "TemporaryFile", lambda **how: open("/dev/full", "w+b", **how))  # noqa: PTH123, SIM115
+    given = SpillBuffer()
     await given.put(b"held")
     waiting = asyncio.create_task(given.put(b"next"))
     reading = given.read()
@@ -55,9 +55,9 @@ async def test_a_full_disk_makes_the_client_wait_and_breaks_nothing(monkeypatch:
 
 
 async def test_from_a_bound_on_the_client_has_to_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exec_streams, "MEMORY_BYTES", 10)
-    monkeypatch.setattr(exec_streams, "SPILLED_BYTES", 20)
-    given = StdinBuffer()
+    monkeypatch.setattr(spill_buffer, "MEMORY_BYTES", 10)
+    monkeypatch.setattr(spill_buffer, "SPILLED_BYTES", 20)
+    given = SpillBuffer()
     for _ in range(3):
         await asyncio.wait_for(given.put(b"0123456789"), 999)
     waiting = asyncio.create_task(given.put(b"last"))

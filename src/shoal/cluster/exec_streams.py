@@ -8,16 +8,13 @@ reading stdin to its end sees that end.
 from __future__ import annotations
 
 import asyncio
-import errno
-import os
-from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
-from tempfile import TemporaryFile
-from typing import IO, Any
+from typing import Any
 
 import msgspec
 
 from shoal.cluster.client import ExecRequest, NodeServices, Streams
+from shoal.cluster.spill_buffer import SpillBuffer
 from shoal.kube.errors import ApiError
 from shoal.kube.objects import Obj
 from shoal.logs import Logger
@@ -26,12 +23,6 @@ log = Logger(__name__)
 
 V5, V4 = "v5.channel.k8s.io", "v4.channel.k8s.io"
 STDIN, STDOUT, STDERR, ERROR, RESIZE, CLOSE = 0, 1, 2, 3, 4, 255
-# What is held of stdin for a command that does not read, in memory and on disk. A client that has to wait is not read
-# from, and its disconnect is noticed only when the command writes or ends: so it is more than people pipe into
-# a command that forgot to read.
-MEMORY_BYTES = 1 << 20
-SPILLED_BYTES = 1 << 30
-CHUNK_BYTES = 1 << 16
 
 ReceiveMessage = Callable[[], Awaitable[bytes | None]]  # the next message; None when the client has gone
 SendMessage = Callable[[bytes], Awaitable[None]]
@@ -45,7 +36,7 @@ class ExecSession:
         self._send = send
         self._wanted = wanted
         self._tty = tty
-        self._stdin = StdinBuffer()
+        self._stdin = SpillBuffer()
         self._terminal_sizes: asyncio.Queue[tuple[int, int] | None] = asyncio.Queue()
 
     async def run(self, services: NodeServices, pod: Obj, request: ExecRequest) -> bool:
@@ -94,82 +85,6 @@ class ExecSession:
                 self._stdin.end()
             elif channel == RESIZE and (size := decode_terminal_size(data)) is not None:
                 await self._terminal_sizes.put(size)
-
-
-class StdinBuffer:
-    """What the client wrote and the command has not read yet: the first of it in memory, more in a file without a name.
-
-    The client has to wait only if that is full, too; its messages are not read then.
-    """
-
-    def __init__(self) -> None:
-        self._chunks: deque[bytes] = deque()
-        self._held_bytes = 0  # in memory
-        self._file: IO[bytes] | None = None
-        self._written = self._read = 0  # so far, in the file
-        self._is_closed = False
-        self._changed = asyncio.Event()
-        self._has_room = asyncio.Event()
-
-    async def put(self, data: bytes) -> None:
-        while not self._try_put(data):
-            self._has_room.clear()
-            await self._has_room.wait()
-        self._changed.set()
-
-    def end(self) -> None:
-        self._is_closed = True
-        self._changed.set()
-
-    async def read(self) -> AsyncIterator[bytes]:
-        while True:
-            self._changed.clear()
-            if data := self._pop():
-                self._has_room.set()
-                yield data
-            elif self._is_closed:
-                return
-            else:
-                await self._changed.wait()
-
-    def close(self) -> None:
-        """The command is over: what it did not read is of no use."""
-        if self._file is not None:
-            self._file.close()
-
-    def _try_put(self, data: bytes) -> bool:
-        if self._held_bytes < MEMORY_BYTES and self._read == self._written:
-            self._chunks.append(data)
-            self._held_bytes += len(data)
-            return True
-        if self._written - self._read >= SPILLED_BYTES:
-            return False
-        try:
-            # Unbuffered: what a full disk refused must not come back at the next seek.
-            self._file = self._file or TemporaryFile(buffering=0)  # noqa: SIM115 - lives as long as the command
-            self._file.seek(self._written)
-            if self._file.write(data) != len(data):
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        except OSError as full:
-            log.warning("no room for the input of a command: its client has to wait", error=str(full))
-            return False
-        self._written += len(data)
-        return True
-
-    def _pop(self) -> bytes:
-        if self._chunks:
-            data = self._chunks.popleft()
-            self._held_bytes -= len(data)
-            return data
-        if self._file is None or self._read == self._written:
-            return b""
-        self._file.seek(self._read)
-        data = self._file.read(min(CHUNK_BYTES, self._written - self._read))
-        self._read += len(data)
-        if self._read == self._written:
-            self._file.truncate(0)
-            self._read = self._written = 0
-        return data
 
 
 async def _until_none(queue: asyncio.Queue[Any]) -> AsyncIterator[Any]:

@@ -1,7 +1,7 @@
 """SPDY 3.1 as Kubernetes uses it to forward ports: several streams of bytes over one connection. The server's side.
 
-Kubernetes kept SPDY for this when the rest of the world went on to HTTP/2. There is no flow control: its clients do not
-send window updates. A stream that nobody reads therefore holds up the whole connection, and with it its sender.
+Kubernetes kept SPDY for this when the rest of the world went on to HTTP/2. There is no flow control: its clients send
+no window updates. What a stream has not read is therefore buffered, in memory and on disk.
 """
 
 from __future__ import annotations
@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 import struct
 import zlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Mapping
 from enum import IntEnum
+
+from shoal.cluster.spill_buffer import SpillBuffer
 
 _VERSION = 3
 _CONTROL = 0x8000
@@ -19,7 +20,6 @@ FIN = 0x01
 LARGEST_FRAME = 1 << 20
 LARGEST_HEADERS = 1 << 16  # decompressed
 MOST_STREAMS = 1_000
-QUEUED_CHUNKS = 64  # of a stream, before its connection is not read from
 
 # What headers are compressed with: words of HTTP, each behind its length, and a tail of common values.
 _WORDS = (
@@ -104,29 +104,22 @@ def _text(plain: bytes, at: int) -> tuple[str, int]:
     return plain[at + 4 : end].decode(), end
 
 
-@dataclass(slots=True, eq=False)
 class Stream:
     """One stream that the client opened."""
 
-    number: int
-    headers: Headers
-    session: Session
-    _chunks: asyncio.Queue[bytes | None] = field(default_factory=lambda: asyncio.Queue(QUEUED_CHUNKS))
-
-    async def read(self) -> AsyncIterator[bytes]:
-        """What the client sends, until it closes its side."""
-        while (chunk := await self._chunks.get()) is not None:
-            yield chunk
+    def __init__(self, number: int, headers: Headers, session: Session) -> None:
+        self.number = number
+        self.headers = headers
+        self._session = session
+        self.received = SpillBuffer()
 
     async def write(self, data: bytes) -> None:
-        await self.session.send_data(self.number, data)
+        await self._session.send_data(self.number, data)
 
     async def close(self) -> None:
-        """Nothing more is written."""
-        await self.session.send_data(self.number, b"", flags=FIN)
-
-    async def put(self, chunk: bytes | None) -> None:
-        await self._chunks.put(chunk)
+        """Nothing more is written or read."""
+        self._session.forget(self)
+        await self._session.send_data(self.number, b"", flags=FIN)
 
 
 class Session:
@@ -137,10 +130,12 @@ class Session:
         receive: Callable[[], Awaitable[bytes]],
         send: Callable[[bytes], Awaitable[None]],
         on_stream: Callable[[Stream], None],
+        on_reset: Callable[[Stream], None] = lambda _: None,
     ) -> None:
         self._receive = receive
         self._send = send
         self._on_stream = on_stream
+        self._on_reset = on_reset
         self._headers = HeaderCodec()
         self._buffer = bytearray()
         self._streams: dict[int, Stream] = {}
@@ -168,8 +163,14 @@ class Session:
                 await self._send(struct.pack(">II", stream, flags << 24 | len(part)) + part)
 
     def forget(self, stream: Stream) -> None:
-        """The stream is closed on both sides."""
+        """What still arrives for the stream is dropped."""
         self._streams.pop(stream.number, None)
+        stream.received.close()
+
+    def close(self) -> None:
+        """Free what the streams hold."""
+        for stream in list(self._streams.values()):
+            self.forget(stream)
 
     async def _take(self, count: int) -> bytes | None:
         """So many bytes; None where the connection ended before."""
@@ -189,9 +190,10 @@ class Session:
             elif kind == FrameType.PING:
                 await self._send_control(FrameType.PING, payload)
             elif kind == FrameType.RST_STREAM:
-                stream = self._streams.pop(struct.unpack_from(">I", payload)[0] & 0x7FFFFFFF, None)
+                stream = self._streams.get(struct.unpack_from(">I", payload)[0] & 0x7FFFFFFF)
                 if stream is not None:
-                    await stream.put(None)
+                    self.forget(stream)
+                    self._on_reset(stream)
             elif kind == FrameType.HEADERS:
                 self._headers.decode(payload[4:])  # they are part of the compressed whole
         except struct.error:
@@ -206,7 +208,7 @@ class Session:
         stream = self._streams[number] = Stream(number, headers, self)
         await self._send_control(FrameType.SYN_REPLY, struct.pack(">I", number) + self._headers.encode({}))
         if flags & FIN:
-            await stream.put(None)
+            stream.received.end()
         self._on_stream(stream)
 
     async def _data(self, number: int, flags: int, data: bytes) -> None:
@@ -214,9 +216,9 @@ class Session:
         if stream is None:
             return  # closed in the meantime
         if data:
-            await stream.put(data)
+            await stream.received.put(data)
         if flags & FIN:
-            await stream.put(None)
+            stream.received.end()
 
     async def _send_control(self, kind: FrameType, payload: bytes) -> None:
         async with self._sending:
