@@ -83,7 +83,7 @@ def test_variables_that_double_end_in_words() -> None:
 def test_variables_are_bounded_together() -> None:
     many = [{"name": f"W{number}", "value": "$(V16)"} for number in range(1000)]
     with pytest.raises(
-        ReferenceMissing, match=f"the variables of the container have more than {MAX_CHARACTERS} characters"
+        ReferenceMissing, match=f"the environment variables of the container have more than {MAX_CHARACTERS} characters"
     ):
         variables_of(container("main", env=[*doubled(16), *many]))
 
@@ -109,7 +109,7 @@ def test_variables_of_the_same_map_under_many_prefixes_are_bounded_together(
     env_context: EnvContext, prefix: str
 ) -> None:
     sources = [{"prefix": f"{prefix}{number}", "configMapRef": {"name": "m"}} for number in range(1000)]
-    with pytest.raises(ReferenceMissing, match="the variables of the container have more than"):
+    with pytest.raises(ReferenceMissing, match="the environment variables of the container have more than"):
         variables_of(container("main", envFrom=sources), env_context)
 
     assert Counted.decoded == 1
@@ -141,5 +141,5 @@ def test_arguments_are_bounded_together() -> None:
 
 
 def test_one_argument_is_bounded() -> None:
-    with pytest.raises(ReferenceMissing, match="no argument and no variable of a process can be longer"):
+    with pytest.raises(ReferenceMissing, match="the maximum length of an argument or environment variable"):
         command_line({"command": ["$(V)" * COUNT]}, [], {"V": "x" * COUNT})

@@ -77,7 +77,7 @@ async def test_a_node_is_refused_a_name_that_is_not_its_own(kubernetes_plane: Co
 
 async def test_a_second_agent_of_a_live_node_is_refused(kubernetes_plane: ControlPlane, tmp_path: Path) -> None:
     own = node_kubeconfig(kubernetes_plane, NODE, tmp_path)
-    with pytest.raises(AssertionError, match=f"another agent is node {NODE} and is alive"):
+    with pytest.raises(AssertionError, match=f"another agent runs as node {NODE} and holds its Lease"):
         NodeProcess(own, tmp_path / "n").start()
 
 

@@ -44,7 +44,7 @@ async def test_a_pod_that_names_a_group_nobody_made_is_told_so() -> None:
         await it.node("a")
         await it.pods("absent", 3)
         await it.rest(10)
-        sentence = "there is no PodGroup absent yet"
+        sentence = "PodGroup absent does not exist yet"
         assert await it.events("FailedScheduling") == [("absent-0", f"waiting: {sentence}")]
         assert [(await it.pod_told(f"absent-{number}"))[2] for number in range(3)] == [sentence] * 3
 
@@ -58,7 +58,7 @@ async def test_pods_of_a_group_that_cannot_be_read_are_told_what_is_wrong_with_i
         await it.group("odd", 2, minResources={"cpu": "-4"})
         await it.rest(10)
         wrong = "PodGroup odd cannot be read: minResources of cpu is below zero; give zero or more"
-        absent = "there is no PodGroup odd yet"
+        absent = "PodGroup odd does not exist yet"
         events = await it.events("FailedScheduling")
         assert events == [("odd-0", f"waiting: {wrong}"), ("odd-0", f"waiting: {absent}")]
         assert [await it.pod_told(name) for name in ("odd-0", "odd-1")] == [("False", "Queued", wrong)] * 2

@@ -18,7 +18,7 @@ async def test_27_a_group_that_its_queue_holds_back_has_no_unschedulable_pod() -
         assert await it.told("quota") == (
             "Unschedulable",
             "QueueQuota",
-            "needs 2 cpu, and queue small may hold 1 in all, "
+            "needs 2 cpu, and queue small may hold 1 in total, "
             "so raise its capability, request less, or name another queue",
         )
 

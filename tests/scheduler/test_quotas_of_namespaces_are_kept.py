@@ -32,7 +32,7 @@ def asks(it: Board, name: str, least: Mapping[str, int], **more: Any) -> None:
     it.group(name, 0, phase=PodGroupPhase.PENDING, min_resources=least, **{"min_member": 1, **more})
 
 
-NEVER = "in all, so request less or raise the quota"
+NEVER = "in total, so request less or raise the quota"
 CASES = {
     "cpu": ({"cpu": "3"}, cores(cpu=4), f"needs 4 cpu, and quota q of namespace team allows 3 {NEVER}"),
     "requests of cpu": (

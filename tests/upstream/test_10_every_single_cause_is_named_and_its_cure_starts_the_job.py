@@ -499,14 +499,14 @@ CAUSES: dict[str, Cause] = {
     ),
     "capability of the queue": Cause(
         capability,
-        "needs 2 cpu, and queue research may hold 1 in all, "
+        "needs 2 cpu, and queue research may hold 1 in total, "
         "so raise its capability, request less, or name another queue",
         lambda it: queue_changes(it, "research", capability={"cpu": "2"}),
         "raise the queue's `capability`",
     ),
     "guarantee of another queue": Cause(
         guarantee,
-        "needs 2 cpu, and queue research may hold 1 in all, "
+        "needs 2 cpu, and queue research may hold 1 in total, "
         "so lower the guarantees of other queues, request less, or name another queue",
         lambda it: queue_changes(it, "prod", guarantee={"resource": {"cpu": "1"}}),
         "lower the `guarantee` of the other queue",
@@ -543,7 +543,7 @@ CAUSES: dict[str, Cause] = {
         "remove the gates",
     ),
     "PodGroup missing": Cause(
-        no_group, "there is no PodGroup job yet", lambda it: it.group("job", 1), "create the PodGroup"
+        no_group, "PodGroup job does not exist yet", lambda it: it.group("job", 1), "create the PodGroup"
     ),
     "invalid PodGroup": Cause(
         unreadable_group,

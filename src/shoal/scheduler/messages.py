@@ -40,7 +40,7 @@ CATALOG = Catalog(
         "Nodes.One": "1 node",
         "Nodes.Only": "the only node",
         # too few pods of a gang
-        "Group.Missing": "there is no PodGroup {group} yet",
+        "Group.Missing": "PodGroup {group} does not exist yet",
         "Group.Unreadable": "PodGroup {group} cannot be read: {error}",
         "Pod.Unreadable": "this pod cannot be read: {error}",
         "Members.Missing": "{members} exist",
@@ -140,14 +140,14 @@ CATALOG = Catalog(
             "needs {need} {resource}; {used} are free, of which {limit} are guaranteed to queue {queue}"
         ),
         "Quota.OverNamespace": (
-            "needs {need} {resource}, and quota {quota} of namespace {namespace} allows {limit} in all, "
+            "needs {need} {resource}, and quota {quota} of namespace {namespace} allows {limit} in total, "
             "so request less or raise the quota"
         ),
         "Quota.Namespace": (
             "needs {need} {resource}, and quota {quota} of namespace {namespace} allows {limit}, "
             "of which {used} are used"
         ),
-        "Quota.OverQueue": "needs {need} {resource}, and queue {queue} may hold {limit} in all, so {remedy}",
+        "Quota.OverQueue": "needs {need} {resource}, and queue {queue} may hold {limit} in total, so {remedy}",
         "Quota.Queue": "needs {need} {resource}, and queue {queue} may hold {limit}, of which {used} are taken",
         "Quota.Weight": (
             "needs {need} {resource}; by weight queue {queue} has a share of {limit} now, of which {used} are used; "
