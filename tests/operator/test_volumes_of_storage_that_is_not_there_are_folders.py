@@ -66,6 +66,21 @@ async def test_pods_write_into_the_folder(tmp_path: Path, source: str) -> None:
     assert (ended.code, "a folder of the cluster" in ended.err) == (0, True), ended.err
 
 
+@pytest.mark.processes
+async def test_a_volume_that_the_scheduler_chooses_gets_its_folder(tmp_path: Path) -> None:
+    late = {
+        "apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "late"},
+        "provisioner": "kubernetes.io/no-provisioner", "volumeBindingMode": "WaitForFirstConsumer",
+    }  # fmt: skip
+    chosen = {**CLAIM, "spec": {**CLAIM["spec"], "storageClassName": "late"}}
+    del chosen["spec"]["volumeName"]
+    objects = [late, volume(storageClassName="late", **SOURCES["CSI"]), chosen, job("echo 1 > /mnt/blob/model")]
+    file = tmp_path / "job.yaml"
+    file.write_text(yaml.safe_dump_all(objects))
+    ended = await shoal("run", "--plain", str(file))
+    assert ended.code == 0, ended.err
+
+
 WARNED: dict[str, tuple[Obj, str]] = {
     "none": (volume(), "spec: it names no source, so the volume is a folder of the cluster"),
     "CSI": (

@@ -187,11 +187,12 @@ class PersistentVolumeController:
     async def _join(self, claim: Obj, volume: Obj) -> None:
         key, name = key_of(claim), name_of(volume)
         guard: Obj = {"uid": uid_of(volume), "resourceVersion": volume["metadata"]["resourceVersion"]}
-        if at_path(volume, "spec", "claimRef", "uid") != uid_of(claim):
-            if needs_folder(volume):
-                folder = self._folder_of(volume)
-                _make_folder(folder)
-                guard["annotations"] = {FOLDER: str(folder)}
+        is_bound = at_path(volume, "spec", "claimRef", "uid") == uid_of(claim)  # by the scheduler, for a first pod
+        if needs_folder(volume) and not path_of(volume):
+            folder = self._folder_of(volume)
+            _make_folder(folder)
+            guard["annotations"] = {FOLDER: str(folder)}
+        if not is_bound or "annotations" in guard:
             bound = {"metadata": guard, "spec": {"claimRef": reference_to(claim)}}
             await self._cluster.patch(PERSISTENT_VOLUME, name, patch=bound)
         await self._phase(PERSISTENT_VOLUME, Key("", name), {"phase": "Bound"})

@@ -20,6 +20,7 @@ from shoal.engine import Create, TaskRef
 from shoal.engine.policies import GOOD, LEAD, Bound, CompletionRule, CountCondition, ExternalDeletion, Tally
 from shoal.kube.errors import Cause
 from shoal.kube.objects import Obj, name_of, uid_of
+from shoal.kube.validation.errors import required
 
 GROUP = "training.kubedl.io"
 
@@ -93,6 +94,12 @@ class KubedlDialect(TrainingDialect[KubedlSpec]):
             pod_builder.git_sync_of(new)
         except ManifestInvalid as wrong:
             found += wrong.causes
+        if not found and pod_builder.uses_host_network(new):
+            elastic = self.read(new)[0].elastic_policy
+            if elastic is not None and not elastic.rdzv_endpoint:
+                # Worker 0 would listen on its own port of the node, and not on the one of its Service.
+                why = "an endpoint, because the pods are on the network of their nodes"
+                found.append(required("spec.elasticPolicy.rdzvEndpoint", why))
         return found
 
     def training_spec(self, spec: KubedlSpec) -> TrainingSpec:

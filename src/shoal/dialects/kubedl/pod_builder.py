@@ -22,9 +22,12 @@ def set_up(pod: Obj, manifest: Obj, written: KubedlSpec, job: TrainingSpec, crea
     assert isinstance(ref, TaskRef)
     spec, sizes = pod["spec"], create.build_context.sizes
     is_master = ref.role == MASTER
+    port = job.port(MASTER, CONTAINER)
+    if is_master and uses_host_network(manifest):
+        port = host_port(uid_of(manifest), ref)  # where its Service leads to; others use the Service
     variables = {
         "MASTER_ADDR": "localhost" if is_master else replica_name(manifest, MASTER, 0),
-        "MASTER_PORT": str(job.port(MASTER, CONTAINER)),
+        "MASTER_PORT": str(port),
         "RANK": str(ref.index if is_master else ref.index + 1),
         "WORLD_SIZE": str(sum(sizes.values())),
         "PYTHONUNBUFFERED": "1",

@@ -97,7 +97,7 @@ class KubeflowSpec(Model):
                     reason="FieldValueRequired",
                 ),
                 cel_rules.rule(
-                    cel_rules.of_role("worker", "!has(r.replicas) || r.replicas >= 1"),
+                    cel_rules.of_role("worker", "!has({r}.replicas) || {r}.replicas >= 1"),
                     "there is at least one Worker, or no role Worker",
                     at="pytorchReplicaSpecs",
                 ),

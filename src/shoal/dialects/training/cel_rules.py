@@ -17,10 +17,10 @@ def rule(text: str, message: str, *, at: str = "", reason: str = "FieldValueInva
 
 
 def of_role(role: str, condition: str, *, otherwise: str = "true") -> str:
-    """A condition on `r`, the replicas of the role, in whatever case its key is written."""
+    """A condition on `{r}`, the replicas of the role, in whatever case its key is written."""
     return (
         f"{_ROLES}.exists(k, k.lowerAscii() == '{role}') ? "
-        f"{_ROLES}.all(k, k.lowerAscii() != '{role}' || {condition.replace('r.', f'{_ROLES}[k].')}) : {otherwise}"
+        f"{_ROLES}.all(k, k.lowerAscii() != '{role}' || {condition.format(r=f'{_ROLES}[k]')}) : {otherwise}"
     )
 
 
@@ -39,7 +39,11 @@ def of_roles() -> list[Obj]:
             at="pytorchReplicaSpecs",
             reason="FieldValueDuplicate",
         ),
-        rule(of_role("master", "!has(r.replicas) || r.replicas == 1"), "there is one Master", at="pytorchReplicaSpecs"),
+        rule(
+            of_role("master", "!has({r}.replicas) || {r}.replicas == 1"),
+            "there is one Master",
+            at="pytorchReplicaSpecs",
+        ),
     ]
 
 

@@ -20,10 +20,10 @@ LONGEST = 16 * 1024  # characters of a configuration
 class GitSync(StrictModel):
     """What is fetched. Passwords are not written here: `credentials` names a Secret with `username` and `password`."""
 
-    source: Annotated[str, Field(min_length=1)]
+    source: Annotated[str, Field(min_length=1, max_length=2000)]
     image: str = "kubedl/git-sync:v1"
     root_path: str = "/code"
-    dest_path: str = ""
+    dest_path: Annotated[str, Field(pattern=r"^([A-Za-z0-9_.-]+/?)*$", max_length=200)] = ""
     branch: str = ""
     revision: str = ""
     depth: Annotated[int, Field(ge=0)] = 0
@@ -48,7 +48,10 @@ def read_git_sync(text: str, path: str) -> GitSync | list[Cause]:
     except (msgspec.MsgspecError, RecursionError) as wrong:
         return [invalid(path, text[:40], f"must be a JSON object: {wrong}")]
     try:
-        return GitSync.model_validate(written)
+        found = GitSync.model_validate(written)
+        if found.folder in ("", ".", "..") or ".." in found.folder.split("/"):
+            return [invalid(f"{path}.destPath", found.folder, "must be a folder below the working folder")]
+        return found
     except ValidationError as wrong:
         secrets = {"password": "write it into a Secret and name that in credentials"}
         return causes(wrong, prefix=path, right={**secrets, "user": secrets["password"]})

@@ -243,10 +243,11 @@ class TrainingDialect(IndexedDialect[S]):
     def gang_of(self, name: str, replicas: Sequence[Replicas], job: TrainingSpec, manifest: Obj) -> GangSpec:
         """These roles together. Surplus workers of an elastic job are placed one by one."""
         wishes = job.scheduling
+        size = sum(each.size for each in replicas)
         least = [(each, each.size if each.minimum is None else min(each.minimum, each.size)) for each in replicas]
         return GangSpec(
             name,
-            wishes.min_available or sum(count for _, count in least),
+            min(wishes.min_available or sum(count for _, count in least), size),
             tuple(GangRole(each.role, each.size, count, each.template) for each, count in least),
             queue=wishes.queue or "default",
             priority_class=wishes.priority_class,
