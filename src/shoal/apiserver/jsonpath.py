@@ -1,7 +1,7 @@
 """The small JSONPath that CustomResourceDefinitions use for their columns.
 
 `.spec.replicas`, `.metadata.labels['app.kubernetes.io/name']`, `.status.conditions[?(@.type=="Ready")].status`,
-`.spec.containers[0].image`, `.spec.containers[*].name`. A path that cannot be read finds nothing: a column is
+`.spec.containers[0].image`, `.spec.containers[*].name`, `.status.conditions[-1:].type`. A path that cannot be read finds nothing: a column is
 never a reason to refuse a list.
 """
 
@@ -17,6 +17,7 @@ Step = Callable[[Any], Iterable[Any]]
 _TOKEN = re.compile(
     r"""\.\.?(?P<field>(?:[^.\[\]\\]|\\.)+)"""
     r"""|\[(?P<index>-?\d+)\]"""
+    r"""|\[(?P<first>-?\d*):(?P<last>-?\d*)\]"""
     r"""|\[(?P<all>\*)\]"""
     r"""|\['(?P<single>[^']*)'\]"""
     r"""|\["(?P<double>[^"]*)"\]"""
@@ -54,6 +55,9 @@ def _step(token: re.Match[str]) -> Step:
     if (index := token["index"]) is not None:
         at = int(index)
         return lambda value: [value[at]] if isinstance(value, list) and -len(value) <= at < len(value) else []
+    if (first := token["first"]) is not None:
+        part = slice(int(first) if first else None, int(token["last"]) if token["last"] else None)
+        return lambda value: value[part] if isinstance(value, list) else []
     if token["all"] is not None or token["field"] == "*":
         return _children
     if token["left"] is not None:

@@ -208,7 +208,7 @@ class TrainingDialect(IndexedDialect[S]):
                 (*self.success(job), _FAILED_TASK),
                 order=(DecisionSource.LIMITS, DecisionSource.COMPLETION, DecisionSource.HOLD),
             ),
-            ready=Ready((CountCondition(Tally.RUNNING, first, 1),), sticky=False),
+            ready=Ready((CountCondition(Tally.UP, first, 1),), sticky=False),
             gates=self._gates(job),
             hold=Hold(requested=job.is_suspended, owned_objects=frozenset({SERVICE_OBJECT})),
             clock=job.limits.timeouts(),
