@@ -32,7 +32,7 @@ async def webhook(
     words = [*ground.flags, "--webhook-address", "127.0.0.1:0"]
     async with operator(ground.kubeconfig(), *words) as running:
         url = f"https://127.0.0.1:{await running.port('webhook')}"
-        await running.says("certificate shown")
+        await running.says("certificate served")
         for kind, path in ((VALIDATING, "/validate"), (MUTATING, "/mutate")):
             await _lead(ground, kind, url + path, labels or {})
         try:

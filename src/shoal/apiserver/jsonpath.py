@@ -1,8 +1,8 @@
 """The small JSONPath that CustomResourceDefinitions use for their columns.
 
 `.spec.replicas`, `.metadata.labels['app.kubernetes.io/name']`, `.status.conditions[?(@.type=="Ready")].status`,
-`.status.conditions[-1:].type`, `.spec.containers[0].image`, `.spec.containers[*].name`. A path that cannot be read finds
-nothing: a column is never a reason to refuse a list.
+`.status.conditions[-1:].type`, `.spec.containers[0].image`, `.spec.containers[*].name`. A path that cannot be read
+finds nothing: a column is never a reason to refuse a list.
 """
 
 from __future__ import annotations
