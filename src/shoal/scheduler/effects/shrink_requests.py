@@ -70,11 +70,11 @@ class ShrinkRequester:
 
     def submit(self, shrink: ShrinkRequest) -> None:
         pods, group = self._cache.view.pods, shrink.group
-        for pod in shrink.pods:
-            if pod not in pods:
-                continue
+        for eviction in shrink.evictions:
+            pod, known = eviction.pod, pods.get(eviction.pod)
+            if known is None or known.uid != eviction.uid:
+                continue  # deleted or replaced since the plan was made: the job has given it back already
             self.is_answered(pod)  # an earlier pod of its name
-            eviction = Evict(pod, pods[pod].uid, shrink.message)
             self._groups[pod] = group
             self._requested.setdefault(group, {})[pod] = RequestedPod(eviction, shrink.cause)
             self._timers.call_later(self._cache.view.settings.hold_seconds, partial(self._finish, eviction))

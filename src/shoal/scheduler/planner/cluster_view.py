@@ -363,8 +363,8 @@ class ClusterView:
         for eviction in plan.evictions:
             self._start_terminating(self.pods[eviction.pod])
         for shrink in plan.shrinks:
-            for key in shrink.pods:
-                self._start_terminating(self.pods[key])
+            for eviction in shrink.evictions:
+                self._start_terminating(self.pods[eviction.pod])
         for key in self.nominated & self.groups.keys():
             self.groups[key].nominated.clear()
         self.nominated.clear()

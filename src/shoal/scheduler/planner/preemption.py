@@ -284,7 +284,8 @@ def _commit(cycle: CycleState, gang: Gang, chosen: list[EvictionStep], code: str
             cycle.evictions += [Evict(pod.key, pod.uid, message) for pod in fresh]
     for key, pods in given.items():
         message = Message("Shrink", {"count": len(pods), "cause": _gives_way(cycle.view.groups[key], cause)})
-        cycle.shrinks.append(ShrinkRequest(key, tuple(pod.key for pod in pods), message, cause))
+        evictions = tuple(Evict(pod.key, pod.uid, message) for pod in pods)
+        cycle.shrinks.append(ShrinkRequest(key, evictions, message, cause))
     placed = _fits(cycle, gang)
     assert placed is not None, "the chosen victims were enough a moment ago"
     cycle.given_up |= taken
