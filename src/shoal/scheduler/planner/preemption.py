@@ -151,16 +151,16 @@ def _in_one_domain(cycle: CycleState, gang: Gang, steps: list[EvictionStep]) -> 
 
 def _in_order(cycle: CycleState) -> list[Gang]:
     found = []
-    anybody = any(
+    is_any_queue_reclaimable = any(
         cycle.shares.can_lose(name, {r: 1}) for name, s in cycle.shares.standings.items() for r in s.allocated
     )
     for name, line in cycle.lines.items():
         priorities = cycle.view.accounts[name].priorities
-        if not anybody and not cycle.reservations and len(priorities) == 1:
+        if not is_any_queue_reclaimable and not cycle.reservations and len(priorities) == 1:
             continue  # no group is weaker
         weakest = min(priorities)
         for gang in line:
-            if not anybody and gang.group.priority <= weakest and not cycle.reservations:
+            if not is_any_queue_reclaimable and gang.group.priority <= weakest and not cycle.reservations:
                 continue
             still = cycle.blocked.get(gang.key)
             if still is None or still.obstacle not in ("capacity", "quota") or not gang.minimum():
