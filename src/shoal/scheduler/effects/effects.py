@@ -8,6 +8,7 @@ and decides again.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 
@@ -148,33 +149,36 @@ class Effects:
                 log.exception("shrink request broke", group=str(shrink.group))
                 for eviction in shrink.evictions:
                     self._take_back(EvictionFailed(eviction.pod, eviction.uid))
-        held = self._volumes.begin(decisions.volumes)
-        self._bind([bind for bind in made.binds if bind.pod not in held])
-        try:
-            self._pod_status.report(decisions.waits)
-        except Exception:
-            log.exception("report on waiting pods broke", pods=len(decisions.waits))
+        self._bind(made.binds, held=self._volumes.begin(decisions.volumes))
         for status in decisions.statuses:
             try:
                 self._report(status)
             except Exception:
                 log.exception("report on a group broke", group=str(status.group))
+        try:
+            self._pod_status.report(decisions.waits)
+        except Exception:
+            log.exception("report on waiting pods broke", pods=len(decisions.waits))
 
-    def _bind(self, binds: list[Bind]) -> None:
+    def _bind(self, binds: Iterable[Bind], *, held: set[Key]) -> None:
+        """Bind the pods, except those `held` until their volumes are bound."""
         now, pods = self._cache.now, self._cache.view.pods
         broken: set[Key] = set()  # gangs that cannot become whole in this cycle
         for bind in binds:
             pod = pods.get(bind.pod)
             gang = pod.group if pod is not None else None
-            if gang is not None and gang in broken:
+            if gang is not None and gang in broken and bind.pod not in held:
                 self._take_back(BindFailed(bind, for_good=False))
                 continue
             try:
                 if pod is not None:
                     self._metrics.observe_stage("Assumed", pod.created, now)
-                self._binder.submit(bind)
+                if bind.pod not in held:
+                    self._binder.submit(bind)
             except Exception:
                 log.exception("bind broke", pod=str(bind.pod), node=bind.node)
+                if bind.pod in held:
+                    continue  # its volumes decide when it is bound
                 self._take_back(BindFailed(bind, for_good=False))
                 if gang is not None:
                     broken.add(gang)
