@@ -97,6 +97,17 @@ def test_a_wide_pod_row_names_the_node() -> None:
 
 SELECTOR = {"b": "2", "a": "1"}
 ROWS: dict[str, tuple[Kind, dict[str, Any], dict[str, Any]]] = {
+    "namespace": (
+        kinds.NAMESPACE, {"status": {"phase": "Terminating"}}, {"Name": "x", "Status": "Terminating", "Age": "2m"}
+    ),
+    "service account": (kinds.SERVICE_ACCOUNT, {}, {"Name": "x", "Age": "2m"}),
+    "priority class": (
+        kinds.PRIORITY_CLASS,
+        {"value": 1000, "globalDefault": True, "preemptionPolicy": "Never"},
+        {"Name": "x", "Value": 1000, "Global-Default": True, "Age": "2m", "PreemptionPolicy": "Never"},
+    ),
+    "lease": (kinds.LEASE, {"spec": {"holderIdentity": "me"}}, {"Name": "x", "Holder": "me", "Age": "2m"}),
+    "definition": (kinds.CUSTOM_RESOURCE_DEFINITION, {}, {"Name": "x", "Created At": BORN}),
     "node": (
         kinds.NODE,
         {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 import threading
 from typing import Any
 
@@ -39,6 +40,31 @@ class Name(str):
     def __eq__(self, other: object) -> bool:
         Name.compared += 1
         return str.__eq__(self, other)
+
+
+def calls_of_a_review(count: int) -> int:
+    """How many calls, in Python and C, the whole review of so many roles makes."""
+    job = framework(*({**role("", 1), "name": f"{count}r{number}"} for number in range(count)))
+    calls = 0
+
+    def count_call(_: Any, event: str, __: Any) -> None:
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    before = sys.getprofile()
+    sys.setprofile(count_call)
+    try:
+        answered = validate(DIALECT, {"object": job}, lambda _: [])
+    finally:
+        sys.setprofile(before)
+    assert answered == {"allowed": True}
+    return calls
+
+
+def test_08_a_review_makes_calls_in_proportion_to_the_number_of_roles():
+    calls_of_a_review(1)  # the schema is read and compiled once
+    few, many = calls_of_a_review(250), calls_of_a_review(1000)
+    assert many < 4.1 * few
 
 
 def test_08_a_review_compares_names_in_proportion_to_their_number():

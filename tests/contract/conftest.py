@@ -65,7 +65,7 @@ def embedded() -> Iterator[Api]:
 
     try:
         cluster, server = asyncio.run_coroutine_threadsafe(start(), loop).result(60)
-        yield Api(server.url, token)
+        yield Api(server.url, token, is_embedded=True)
         asyncio.run_coroutine_threadsafe(stop(), loop).result(60)
     finally:
         loop.call_soon_threadsafe(loop.stop)

@@ -9,22 +9,30 @@ import pytest
 from kit.api_objects import cause, config_map, container, failure, invalid, names, pod, required
 from kit.raw_api import Obj, Space
 
-MALFORMED: dict[str, bytes] = {
-    "nothing": b"",
-    "half": b"{",
-    "a list": b"[]",
-    "a text": b'"x"',
-    "a word": b"x",
-    "something after": b'{"apiVersion":"v1","kind":"ConfigMap"} more',
-    "a kind that is no text": b'{"kind":7}',
+MALFORMED: dict[str, tuple[bytes, str]] = {
+    "nothing": (b"", "invalid JSON: line 1 column 1: expecting value, found the end of the document"),
+    "half": (
+        b"{",
+        "invalid JSON: line 1 column 2: expecting property name enclosed in double quotes, "
+        "found the end of the document",
+    ),
+    "a list": (b"[]", "must be an object, not a list"),
+    "a text": (b'"x"', "must be an object, not a string"),
+    "a word": (b"x", "invalid JSON: line 1 column 1: expecting value, found 'x'"),
+    "something after": (
+        b'{"apiVersion":"v1","kind":"ConfigMap"} more',
+        "invalid JSON: line 1 column 40: extra data",
+    ),
+    "a kind that is no text": (b'{"kind":7}', "kind: must be a string, not an integer"),
 }
 
 
-@pytest.mark.parametrize("body", MALFORMED.values(), ids=MALFORMED.keys())
-def test_what_is_no_json_object_is_refused(space: Space, body: bytes) -> None:
+@pytest.mark.parametrize(("body", "embedded"), MALFORMED.values(), ids=MALFORMED.keys())
+def test_what_is_no_json_object_is_refused(space: Space, body: bytes, embedded: str) -> None:
     refused = space.post("configmaps", body).failure()
-    assert refused == failure(400, "BadRequest", refused["message"])  # each server has its own words
-    assert refused["message"].startswith("the object provided is unrecognized (must be of type ConfigMap): ")
+    prefix = "the object provided is unrecognized (must be of type ConfigMap): "
+    assert refused["message"].startswith(prefix)
+    assert refused == failure(400, "BadRequest", space.own_words(refused, embedded=prefix + embedded))
 
 
 def test_null_is_an_object_without_a_name(space: Space) -> None:

@@ -52,11 +52,22 @@ def test_a_patch_that_carries_another_uid_is_refused(space: Space) -> None:
     )
 
 
-@pytest.mark.parametrize("body", [b"[]", b'"x"', b"{"], ids=["a list", "a text", "half a document"])
-def test_what_is_no_object_is_refused(space: Space, body: bytes) -> None:
+MALFORMED: dict[str, tuple[bytes, str]] = {
+    "a list": (b"[]", "must be an object, not a list"),
+    "a text": (b'"x"', "must be an object, not a string"),
+    "half a document": (
+        b"{",
+        "invalid JSON: line 1 column 2: expecting property name enclosed in double quotes, "
+        "found the end of the document",
+    ),
+}
+
+
+@pytest.mark.parametrize(("body", "embedded"), MALFORMED.values(), ids=MALFORMED.keys())
+def test_what_is_no_object_is_refused(space: Space, body: bytes, embedded: str) -> None:
     space.post("configmaps", config_map("a")).ok()
     refused = space.patch("configmaps/a", body).failure()
-    assert refused == failure(400, "BadRequest", refused["message"])  # each server has its own words
+    assert refused == failure(400, "BadRequest", space.own_words(refused, embedded=f"error decoding patch: {embedded}"))
     assert refused["message"].startswith("error decoding patch: ")
 
 

@@ -76,7 +76,8 @@ def test_get_at_version_0_gives_the_object(space: Space) -> None:
 
 def test_a_version_that_is_no_number_is_refused(space: Space) -> None:
     refused = space.get("configmaps", resourceVersion="abc").failure()
-    assert refused == failure(400, "BadRequest", refused["message"])
+    embedded = 'invalid resource version: resourceVersion: Invalid value: "abc": must be an integer from 0 to 2^64-1'
+    assert refused == failure(400, "BadRequest", space.own_words(refused, embedded=embedded))
     assert refused["message"].startswith('invalid resource version: resourceVersion: Invalid value: "abc": ')
 
 

@@ -133,11 +133,21 @@ def test_a_result_of_the_wrong_type_is_refused(space: Space, patch: Obj) -> None
     assert space.get("pods/a").ok() == made
 
 
-@pytest.mark.parametrize("body", [b"[]", b"{"], ids=["a list", "half a document"])
-def test_what_is_no_object_is_refused(space: Space, body: bytes) -> None:
+MALFORMED: dict[str, tuple[bytes, str]] = {
+    "a list": (b"[]", "must be an object, not a list"),
+    "half a document": (
+        b"{",
+        "invalid JSON: line 1 column 2: expecting property name enclosed in double quotes, "
+        "found the end of the document",
+    ),
+}
+
+
+@pytest.mark.parametrize(("body", "embedded"), MALFORMED.values(), ids=MALFORMED.keys())
+def test_what_is_no_object_is_refused(space: Space, body: bytes, embedded: str) -> None:
     space.post("configmaps", config_map("a")).ok()
     refused = patched(space, "configmaps/a", body).failure()
-    assert refused == failure(400, "BadRequest", refused["message"])  # each server has its own words
+    assert refused == failure(400, "BadRequest", space.own_words(refused, embedded=f"error decoding patch: {embedded}"))
 
 
 def test_containers_of_a_pod_cannot_be_added_or_removed(space: Space) -> None:

@@ -153,7 +153,7 @@ class Life:
         self.check_closeness()
         self.check_room()
         self.check_ceilings(held)
-        self.shrunk |= {pod for shrink in made.shrinks for pod in shrink.pods}
+        self.shrunk |= {eviction.pod for shrink in made.shrinks for eviction in shrink.evictions}
         self.whole |= {k for k, m in view.groups.items() if m.ready >= m.group.min_member and all_run(m)}
         self.cycles += 1
         return made

@@ -124,7 +124,7 @@ def evicted(made: Plan) -> list[str]:
 
 
 def shrunk(made: Plan) -> list[str]:
-    return sorted(pod.name for shrink in made.shrinks for pod in shrink.pods)
+    return sorted(eviction.pod.name for shrink in made.shrinks for eviction in shrink.evictions)
 
 
 def verdict(made: Plan, group: str) -> GroupResult:

@@ -72,6 +72,7 @@ class Api:
     url: str
     token: str
     ca_file: str = ""
+    is_embedded: bool = False
     _idle: list[http.client.HTTPConnection] = field(default_factory=list, compare=False)
 
     def call(
@@ -212,6 +213,11 @@ class Space:
 
     api: Api
     name: str
+
+    def own_words(self, refused: Obj, *, embedded: str) -> str:
+        """The message, where each server has its own: exact for the embedded one, of a real one whatever it says."""
+        message: str = refused["message"]
+        return embedded if self.api.is_embedded else message
 
     def path(self, resource: str, group: str = "") -> str:
         root = f"/apis/{group}" if group else "/api/v1"

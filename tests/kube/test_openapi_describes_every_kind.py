@@ -11,7 +11,6 @@ import schemathesis
 from kit.crd_builders import TEXT, definition, fields, version
 from shoal.kube.kinds import BUILT_IN, NAMESPACE, POD, Kind
 from shoal.kube.openapi import document, v2
-from shoal.kube.schemas import named, schema_of
 from shoal.kube.structural_schema import kinds_of
 
 SCALE = {"specReplicasPath": ".spec.size", "statusReplicasPath": ".status.size"}
@@ -136,13 +135,16 @@ def test_namespaces_are_not_deleted_all_at_once() -> None:
 
 
 EXPLAINED: list[tuple[tuple[Any, ...], str]] = [
-    ((POD,), schema_of(POD).about),
-    ((POD, "spec", "containers"), named("PodSpec").fields["containers"].description),
-    ((POD, "spec", "containers", "env", "valueFrom", "fieldRef"), named("EnvVarSource").fields["fieldRef"].description),
-    ((POD, "metadata", "ownerReferences", "uid"), named("OwnerReference", "meta").fields["uid"].description),
+    ((POD,), "A group of containers that run together on one node and share addresses and volumes."),
+    ((POD, "spec", "containers"), "The containers. At least one; their names cannot be changed."),
+    (
+        (POD, "spec", "containers", "env", "valueFrom", "fieldRef"),
+        "A field of the pod, such as metadata.name or status.podIP.",
+    ),
+    ((POD, "metadata", "ownerReferences", "uid"), "UID of the owner."),
     ((WIDGET, "spec"), "What is wanted."),
     ((WIDGET, "spec", "size"), "How many."),
-    ((WIDGET, "metadata", "name"), named("ObjectMeta", "meta").fields["name"].description),
+    ((WIDGET, "metadata", "name"), "Name, unique within the kind and namespace. Cannot be changed."),
 ]
 
 
@@ -157,7 +159,7 @@ def test_lists_and_choices_are_described_for_merging_and_choosing() -> None:
     spec = found["io.k8s.api.core.v1.PodSpec"]["properties"]
     assert containers["properties"]["spec"]["allOf"] == [{"$ref": "#/components/schemas/io.k8s.api.core.v1.PodSpec"}]
     assert spec["volumes"] == {
-        "description": named("PodSpec").fields["volumes"].description,
+        "description": "The volumes its containers can mount.",
         "type": "array",
         "items": {"$ref": "#/components/schemas/io.k8s.api.core.v1.Volume"},
         "x-kubernetes-list-type": "map",

@@ -28,7 +28,10 @@ async def test_one_that_waits_for_its_turn_is_ready_too(ground: Ground) -> None:
         async with operator(ground.kubeconfig(), *ground.flags) as waiting:
             health = await waiting.port("health")
             await waiting.says("waiting for its turn")
-            assert page(health, "/readyz") == (200, f"shard 0: waits for its turn; {identity} leads\n")
+            assert page(health, "/readyz") == (
+                200,
+                f"shard 0: waiting for the leader election lease; {identity} leads\n",
+            )
             assert await waiting.stop() == 0
         lease = await ground.admin.get(LEASE, f"{ground.options.name}-0", ground.own)
         assert lease["spec"]["holderIdentity"] == identity

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from kit.scheduled_cluster import NS, Scheduled, scheduled
@@ -9,6 +11,8 @@ from shoal.cluster.fault_injection import Call, Faults, FaultTiming
 from shoal.kube.errors import forbidden, not_found
 from shoal.kube.kinds import POD, PRIORITY_CLASS
 from shoal.scheduler.api.pod_groups import ELASTIC, POD_GROUP, RECLAIM
+from shoal.scheduler.effects.shrink_requests import ShrinkRequester
+from shoal.scheduler.planner.plan_types import ShrinkRequest
 
 
 def is_note(call: Call) -> bool:
@@ -84,3 +88,15 @@ async def test_many_pods_that_go_together_are_taken_off_the_note_together() -> N
         await it.rest(2)
         assert (len(wanted), await noted(it)) == (12, [])
         assert len([call for call in it.written[before:] if is_note(call)]) == 1
+
+
+async def test_a_pod_that_was_replaced_since_the_plan_is_not_requested(monkeypatch: pytest.MonkeyPatch) -> None:
+    submit = ShrinkRequester.submit
+
+    def submit_late(self: ShrinkRequester, shrink: ShrinkRequest) -> None:
+        first, *others = shrink.evictions
+        submit(self, replace(shrink, evictions=(replace(first, uid="of its predecessor"), *others)))
+
+    monkeypatch.setattr(ShrinkRequester, "submit", submit_late)
+    async with scheduled() as it:
+        assert await asked_for(it, 2) == ["little-2"]

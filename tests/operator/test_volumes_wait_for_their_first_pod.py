@@ -19,6 +19,7 @@ from shoal.kube.errors import ApiError, conflict
 from shoal.kube.kinds import NODE, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, POD, STORAGE_CLASS
 from shoal.kube.objects import Obj, annotations_of, at_path, name_of
 from shoal.scheduler.cache.volume_claims import VolumeClaims
+from shoal.scheduler.effects.dispatcher import Dispatcher, Request
 from shoal.scheduler.planner.volume_matching import NO_PROVISIONER, SELECTED_NODE
 
 MODES = ["ReadWriteOnce"]
@@ -285,3 +286,24 @@ async def test_killed_at_any_write_every_claim_has_a_volume_of_its_own(
         await gang(it, 2, "data-0", "data-1")
         await it.rest(60)
         assert (await it.placed(), len(set((await of_claims(it)).values()) - {""})) == (["g-0", "g-1"], 2)
+
+
+async def test_a_gang_whose_volumes_cannot_be_begun_is_planned_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    submit, broken = Dispatcher.submit, list[bool]()
+
+    def break_once(self: Dispatcher, request: Request) -> None:
+        if not broken:
+            broken.append(True)
+            raise ValueError("no such request")
+        submit(self, request)
+
+    async with storing(tmp_path) as it:
+        await claim(it, "data")
+        monkeypatch.setattr(Dispatcher, "submit", break_once)
+        await gang(it, 1, "data")
+        assert (await it.places(), await of_claims(it)) == ({"g-0": ""}, {"data": ""})
+        await it.rest(2)
+        assert await it.places() == {"g-0": "a"}
+        assert (broken, len(it.lives)) == ([True], 1)

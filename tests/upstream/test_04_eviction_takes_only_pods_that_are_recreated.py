@@ -95,4 +95,4 @@ def test_04_an_elastic_group_offers_its_surplus_itself() -> None:
     board.running("elastic", 4, ["n"], min_member=2, elastic=True, recreated=False)
     board.group("great", 2, queue="a")
     made = board.cycle()
-    assert (evicted(made), [len(shrink.pods) for shrink in made.shrinks]) == ([], [2])
+    assert (evicted(made), [len(shrink.evictions) for shrink in made.shrinks]) == ([], [2])

@@ -63,7 +63,7 @@ class ComponentReadiness:
 
 
 def health_pages(parts: Callable[[], list[ComponentReadiness]]) -> dict[str, GetPage]:
-    """/healthz answers for as long as the process turns; /readyz once every component leads, or waits for its turn.
+    """/healthz answers for as long as the process turns; /readyz once every component leads, or waits for its lease.
     The latter also requires that the cluster answers."""
 
     def ready() -> HttpPage:

@@ -211,7 +211,7 @@ class Observed(msgspec.Struct, frozen=True, gc=False):
     commands: tuple[Command, ...] = ()
     signals: tuple[Signal, ...] = ()
     write_results: tuple[WriteResult, ...] = ()
-    open_gates: frozenset[str] = frozenset()  # keys of WishGates others have opened
+    open_gates: frozenset[str] = frozenset()  # keys of ExternalGates that other controllers have opened
     nonce: str = ""  # randomness for this pass: uuids and delays derive from it
 
 

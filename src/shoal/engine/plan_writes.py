@@ -98,7 +98,7 @@ def plan_marks(job: Job, state: JobState, context: PassContext, deletes: list[De
     marks, tracked = job.policies.shrink.mark is DropMark.POD, job.policies.pod_policy.memory is Memory.FINALIZER
     if not marks and not tracked:
         return
-    doomed = {write.uid for write in deletes}
+    deleted_uids = {write.uid for write in deletes}
     freed = {uid for uid, why in state.settled.items() if why.reason == "counted"}
     for role in state.roles:
         for task in role.tasks:
@@ -110,7 +110,7 @@ def plan_marks(job: Job, state: JobState, context: PassContext, deletes: list[De
         dismissed.update(pod.uid for pod in context.pods.values())
     freed.update(pod.uid for pod in context.observed.pods if pod.leaving and pod.uid in dismissed)
     for pod in context.observed.pods:
-        if marks and pod.uid in doomed and not pod.marked:
+        if marks and pod.uid in deleted_uids and not pod.marked:
             yield Mark(_ref(pod), pod.uid)
         elif tracked and pod.finalizer and pod.owned and pod.uid in freed:
             yield RemoveFinalizer(_ref(pod), pod.uid)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import ssl
+from collections.abc import Mapping
 
 from shoal.kube.messages import Message
 from shoal.kube.objects import Obj
@@ -112,26 +113,38 @@ async def probe_http(sandbox: Sandbox, pod: Obj, container: Obj, handler: Obj, i
     except OSError as refused:
         parameters = {"url": url, "address": f"{host}:{port}", "cause": _describe_error(refused, timeout)}
         return ProbeResult(False, Message("Handler.NotRequested", parameters))
-    context = None
-    if scheme == "https":
-        # A probe checks whether the pod answers, not its identity: self-signed certificates are the rule.
-        context = ssl.create_default_context()
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
     reader, writer = await asyncio.open_connection(
-        sock=connection, ssl=context, server_hostname=host if context is not None else None
+        sock=connection,
+        ssl=tls_context() if scheme == "https" else None,
+        server_hostname=host if scheme == "https" else None,
     )
-    fields = {"Host": f"{host}:{port}", "User-Agent": "kube-probe/shoal", "Accept": "*/*", **headers}
-    lines = [f"GET {path} HTTP/1.1"]
-    lines += [f"{name}: {value}" for name, value in {**fields, "Connection": "close"}.items() if value != ""]
     try:
-        writer.write("\r\n".join([*lines, "", ""]).encode())
+        writer.write(http_request(path, f"{host}:{port}", headers))
         await writer.drain()
-        line = await reader.readline()
+        status_line = await reader.readline()
         await reader.read(MAX_RESPONSE_BYTES)
     finally:
         writer.close()
-    parts = line.decode("latin-1").split()
+    return check_status(url, status_line)
+
+
+def tls_context() -> ssl.SSLContext:
+    """A probe checks whether the pod answers, not its identity: self-signed certificates are the rule."""
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+def http_request(path: str, host: str, headers: Mapping[str, str]) -> bytes:
+    """A header of the probe replaces one of ours; an empty one removes it."""
+    fields = {"Host": host, "User-Agent": "kube-probe/shoal", "Accept": "*/*", **headers, "Connection": "close"}
+    lines = [f"GET {path} HTTP/1.1", *(f"{name}: {value}" for name, value in fields.items() if value != "")]
+    return "\r\n".join([*lines, "", ""]).encode()
+
+
+def check_status(url: str, status_line: bytes) -> ProbeResult:
+    parts = status_line.decode("latin-1").split()
     if len(parts) < 2 or not parts[0].startswith("HTTP/") or not parts[1].isdigit():
         return ProbeResult(False, Message("Handler.NotHttp", {"url": url}))
     code = int(parts[1])

@@ -199,7 +199,9 @@ class Shard:
         leadership = self._leadership
         if leadership is None or not leadership.has_seen_lease:
             return ComponentReadiness(part, False, "waits for the Lease to be read")
-        return ComponentReadiness(part, True, f"waits for its turn; {leadership.leader or 'nobody'} leads")
+        return ComponentReadiness(
+            part, True, f"waiting for the leader election lease; {leadership.leader or 'no instance'} leads"
+        )
 
     async def _work(self, cluster: Cluster) -> None:
         self._is_leading = True

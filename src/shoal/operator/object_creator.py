@@ -12,7 +12,8 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import deque
-from collections.abc import Container, Sequence
+from collections.abc import Awaitable, Callable, Container, Sequence
+from functools import partial
 
 from shoal.cluster.client import Cluster, OutcomeUnknown
 from shoal.dialects.capabilities import DisplayNames, Gangs, RunOwner
@@ -77,33 +78,8 @@ class ObjectCreator:
                 results.write_results += [Refused(create.target, UNAVAILABLE, why) for create in creates]
                 results.is_urgent = True
                 return
-
-        # Batches would wait for their slowest request. Here a finished worker takes the next create, and starts
-        # another worker.
-        left, workers, wanted = deque(creates), 1, 1
-
-        async def work() -> None:
-            nonlocal workers, wanted
-            while left:
-                create = left.popleft()
-                assert isinstance(create.target, TaskRef)
-                role = create.target.role
-                if role in results.quota_exceeded or (role in results.barred and role not in barred):
-                    results.withheld.append(create.target)
-                    continue
-                async with self._requests:
-                    await self.create(manifest, create, results)
-                is_refused = bool(results.refused) and results.refused[-1] is create
-                wanted = max(wanted // 2, 1) if is_refused else min(wanted + 1, AT_ONCE)
-                if workers > wanted:
-                    break
-                while left and workers < wanted:
-                    workers += 1
-                    group.create_task(work())
-            workers -= 1
-
-        async with asyncio.TaskGroup() as group:
-            group.create_task(work())
+        create = partial(self.create, manifest, results=results)
+        await CreateWorkers(create, creates, results, barred=barred, requests=self._requests).run()
 
     async def create(self, manifest: Obj, create: Create, results: WriteResults) -> None:
         """One object; a request with an unknown outcome counts as refused with code 0."""
@@ -170,3 +146,54 @@ class ObjectCreator:
             if found is None or owner is None or owner.uid != uid_of(manifest):
                 raise
             return found
+
+
+class CreateWorkers:
+    """Workers that create the pods of one pass, more of them with each that is created.
+
+    Batches would wait for their slowest request. Here a finished worker takes the next create.
+    """
+
+    def __init__(
+        self,
+        create: Callable[[Create], Awaitable[None]],
+        creates: Sequence[Create],
+        results: WriteResults,
+        *,
+        barred: Container[str],
+        requests: asyncio.Semaphore,
+    ) -> None:
+        self._create = create
+        self._left = deque(creates)
+        self._results = results
+        self._barred = barred
+        self._requests = requests
+        self._workers = 0
+        self._wanted = 1
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as self._group:
+            self._start_worker()
+
+    def _start_worker(self) -> None:
+        self._workers += 1
+        self._group.create_task(self._work())
+
+    async def _work(self) -> None:
+        results = self._results
+        while self._left:
+            create = self._left.popleft()
+            assert isinstance(create.target, TaskRef)
+            role = create.target.role
+            if role in results.quota_exceeded or (role in results.barred and role not in self._barred):
+                results.withheld.append(create.target)
+                continue
+            async with self._requests:
+                await self._create(create)
+            is_refused = bool(results.refused) and results.refused[-1] is create
+            self._wanted = max(self._wanted // 2, 1) if is_refused else min(self._wanted + 1, AT_ONCE)
+            if self._workers > self._wanted:
+                break
+            while self._left and self._workers < self._wanted:
+                self._start_worker()
+        self._workers -= 1

@@ -250,20 +250,12 @@ class JobReconciler:
 
         # 7. Report: status, Events, and what gang schedulers expect.
         report_due = await self._writer.report(entry, job, observed, now)
-        entry.events.add((*step.notifications, *withheld_messages(results), *results.failure_messages))
-        entry.events.add_closed_gates(step.gate_statuses)
-        if entry.stored.unwritten_since is None:  # no Event about a state that is not stored yet
-            self._events.emit(entry.manifest, entry.events.take())
+        self._emit_events(entry, step, results)
 
         # 8. Plan the next pass.
         store_due = self._writer.store_due(entry, step.state)
         refused_until = entry.backoff.next_end(now)  # since `now`: a short pause may have ended during the pass
-        moments = [at for at in (step.wake_at, report_due, refused_until, store_due) if at is not None]
-        timer = None
-        if moments:
-            seconds = max((min(moments) - self._clock.now()).total_seconds(), 0.0)
-            timer = self._clock.call_later(seconds, lambda: self._work.add(key))
-        entry.set_timer(timer)
+        self._wake_at(key, entry, step.wake_at, report_due, refused_until, store_due)
         if step.requeue or results.is_urgent:
             self._work.add(key)
 
@@ -273,6 +265,20 @@ class JobReconciler:
             raise results.failure
         if not step.requeue:
             self._cache.release_finished(key, self._jobs.objects.get(key))
+
+    def _emit_events(self, entry: JobCacheEntry, step: Step, results: WriteResults) -> None:
+        entry.events.add((*step.notifications, *withheld_messages(results), *results.failure_messages))
+        entry.events.add_closed_gates(step.gate_statuses)
+        if entry.stored.unwritten_since is None:  # no Event about a state that is not stored yet
+            self._events.emit(entry.manifest, entry.events.take())
+
+    def _wake_at(self, key: Key, entry: JobCacheEntry, *moments: datetime | None) -> None:
+        """Run the next pass at the first of these moments, unless a change comes earlier."""
+        timer = None
+        if due := [moment for moment in moments if moment is not None]:
+            seconds = max((min(due) - self._clock.now()).total_seconds(), 0.0)
+            timer = self._clock.call_later(seconds, lambda: self._work.add(key))
+        entry.set_timer(timer)
 
     async def _clean_up(self, key: Key) -> None:
         await self._history.confirm_deletions(key)

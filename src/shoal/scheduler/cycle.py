@@ -54,7 +54,9 @@ class Cycle:
         with self._metrics.planning() as lap:
             made = plan(view, self._cache.now, lap)
         made, volumes = self._volumes.choose(made)
-        new_results = [result for result in made.groups if self._cache.is_ours(result.group) and self._is_new(result)]
+        new_results = [
+            result for result in made.groups if self._cache.is_ours(result.group) and self._record_result(result)
+        ]
         # Messages of pods whose gang lacks members are left to the effects, which wait for the members first.
         reported = tuple(result for result in new_results if result.blocked != "pods")
         waits = (*made.waits, *pod_waits(replace(made, groups=reported), view))
@@ -67,7 +69,7 @@ class Cycle:
         return Decisions(made, volumes, statuses, waits)
 
     def schedule_next(self, made: Plan) -> None:
-        """Whether another cycle follows at once; called when the plan is assumed."""
+        """Note whether the next cycle follows at once. Call it when the plan is assumed."""
         view = self._cache.view
         if made.binds:
             self._repeats = 0  # fewer pods wait, so this ends
@@ -78,8 +80,8 @@ class Cycle:
             # The next plan reports why some pods of a gang stayed behind while others were placed.
             self._cache.needs_cycle = True
 
-    def _is_new(self, result: GroupResult) -> bool:
-        """Whether the pods of the group have something new to report: another result, or more pods that wait."""
+    def _record_result(self, result: GroupResult) -> bool:
+        """Remember the result; return whether there is something new to report: it differs, or more pods wait."""
         key, members = result.group, self._cache.view.groups[result.group]
         status = GroupStatus(
             key,

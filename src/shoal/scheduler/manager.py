@@ -169,7 +169,7 @@ class SchedulerManager:
         elif self._conflicts is not None and self._conflicts.waits_for:
             message = f"waits: {self._conflicts.waits_for}"
         else:
-            message = f"waits for its turn; {leadership.leader or 'nobody'} leads"
+            message = f"waiting for the leader election lease; {leadership.leader or 'no instance'} leads"
         return [*parts, ComponentReadiness("scheduler", is_ready, message)]
 
 

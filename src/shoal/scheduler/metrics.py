@@ -106,7 +106,7 @@ class SchedulerMetrics:
             self._searches.inc(made.searches)
         for way in made.ways:
             self._transactions.labels(way).inc()
-        blocked = sum(bool(verdict.blocked) for verdict in made.groups)
+        blocked = sum(bool(result.blocked) for result in made.groups)
         if blocked:
             self._retries.inc(blocked)
         if told_to_wait:

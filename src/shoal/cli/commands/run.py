@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from shoal.cli.job_lookup import FoundJob
     from shoal.cli.progress import LineDisplay, TableDisplay
     from shoal.cluster.client import Cluster
-    from shoal.local.cluster import ClusterConfig
+    from shoal.local.cluster import ClusterConfig, RunningCluster
 
 INTERRUPTED = 130
 CHANGE_FILE_HINT = (
@@ -240,17 +240,7 @@ async def run_jobs(
             ),
         )  # fmt: skip
         interrupts = InterruptHandler(hosted.cluster, follower, shown)
-        with shown.shown(), interrupts.handling():
-            following = asyncio.create_task(follower.run())
-            force_stop = asyncio.create_task(interrupts.force_stop.wait())
-            await asyncio.wait((following, force_stop, hosted.broken), return_when=asyncio.FIRST_COMPLETED)
-            if hosted.broken.done():
-                hosted.broken.result()
-        if following.done():
-            following.result()
-            await hosted.stop_pods()
-        for task in (following, force_stop):
-            task.cancel()
+        await follow_jobs(hosted, follower, interrupts, shown)
         final = list(follower.jobs.values())
         await output.collect(hosted.cluster, final)
         print_failures([job for job in final if not unschedulable.has(job)], shown)
@@ -259,6 +249,23 @@ async def run_jobs(
             return INTERRUPTED, final
         codes = (exit_code_of(job.state) for job in final if not job.dialect.never_completes)
         return next((code for code in codes if code), 1 if unschedulable.stopping else 0), final
+
+
+async def follow_jobs(
+    hosted: RunningCluster, follower: Follower, interrupts: InterruptHandler, shown: LineDisplay | TableDisplay
+) -> None:
+    """Show the jobs until all are over, everything is to end at once, or the cluster breaks."""
+    with shown.shown(), interrupts.handling():
+        following = asyncio.create_task(follower.run())
+        force_stop = asyncio.create_task(interrupts.force_stop.wait())
+        await asyncio.wait((following, force_stop, hosted.broken), return_when=asyncio.FIRST_COMPLETED)
+        if hosted.broken.done():
+            hosted.broken.result()
+    if following.done():
+        following.result()
+        await hosted.stop_pods()
+    for task in (following, force_stop):
+        task.cancel()
 
 
 def is_over(job: FoundJob) -> bool:

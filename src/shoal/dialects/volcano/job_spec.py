@@ -221,11 +221,11 @@ def _completion(spec: JobSpec) -> Completion:
 
 def _failures(*because: CountCondition) -> list[CompletionRule]:
     """The end of all without enough successes; reported with the pod that failed last, where one did."""
-    somebody = CountCondition(Tally.BAD, ALL, at_least=1)
+    any_failed = CountCondition(Tally.BAD, ALL, at_least=1)
     text = "{who} was the last to fail; failed pods: {count}"
     return [
         CompletionRule(
-            (somebody, _ALL_DONE, *because),
+            (any_failed, _ALL_DONE, *because),
             completion_codes.FAILED,
             finish=Finish.AT_ONCE,
             names_trigger=True,

@@ -35,7 +35,6 @@ VICTIMS = "shoal.dev/victims"  # worker=3,1 ps=0: removed first when the task sh
 DIGEST = "shoal.dev/setting"  # on a child: which setting it shows
 RESUME_COUNTS = "shoal.dev/resume-counts"  # "true": a resume costs a retry, as it used to
 STAGE = "shoal.dev/stage"  # on a PodGroup: which stage of the job it represents
-CLAIM_OF = "shoal.dev/volume"  # on a claim: the place of the volume it was made for
 
 
 def pod_name(job: str, task: str, index: int) -> str:

@@ -31,9 +31,11 @@ def validate_partially(written: Any, right: Mapping[str, str]) -> tuple[JobSpec,
         try:
             return JobSpec.model_validate(rest), rest, found
         except ValidationError as problems:
-            told = [cause.field for cause in found]
+            reported = [cause.field for cause in found]
             found += [
-                each for each in causes(problems, prefix="spec", right=right) if not is_at_or_below(each.field, told)
+                each
+                for each in causes(problems, prefix="spec", right=right)
+                if not is_at_or_below(each.field, reported)
             ]
             # From the back, so that places in lists stay what they are called.
             for error in reversed(problems.errors(include_url=False)):
@@ -60,16 +62,18 @@ def _without(value: Any, error: ErrorDetails, steps: tuple[str | int, ...]) -> A
     return [*value[:step], *value[step + 1 :]]
 
 
-def is_consequential(cause: Cause, told: list[Cause]) -> bool:
+def is_consequential(cause: Cause, reported: list[Cause]) -> bool:
     """Whether a mistake compares with a value that is reported as wrong, or is below it."""
-    sized = [match[1] for each in told if (match := _SIZE.fullmatch(each.field))]
+    sized = [match[1] for each in reported if (match := _SIZE.fullmatch(each.field))]
     compares = [f"{task}.{field}" for task in sized for field in ("minAvailable", "partitionPolicy")]
-    places = [each.field for each in told]
+    places = [each.field for each in reported]
     of_all = ["spec.minAvailable", "metadata.name"] if sized or "spec.tasks" in places else []
     return is_at_or_below(cause.field, places) or cause.field in (*compares, *of_all)
 
 
-def breaks_consequentially(cause: Cause, told: list[Cause]) -> bool:
+def breaks_consequentially(cause: Cause, reported: list[Cause]) -> bool:
     """The same of a rule that is broken: it may read what is reported as wrong below its place."""
-    reads_it = cause.reason != "FieldValueDuplicate" and any(is_at_or_below(each.field, [cause.field]) for each in told)
-    return reads_it or is_consequential(cause, told)
+    reads_it = cause.reason != "FieldValueDuplicate" and any(
+        is_at_or_below(each.field, [cause.field]) for each in reported
+    )
+    return reads_it or is_consequential(cause, reported)

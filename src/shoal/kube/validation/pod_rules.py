@@ -84,12 +84,7 @@ def spec_rules(spec: Obj, pod_name: str) -> Iterator[Cause]:
     if spec.get("resources"):
         yield from resource_rules.pod_requirements(spec)
     if spec.get("hostNetwork"):
-        for i, container in enumerate(entries(spec.get("containers"))):
-            for j, port in enumerate(entries(container.get("ports"))):
-                host = port.get("hostPort") or 0
-                if host != (port.get("containerPort") or 0):
-                    detail = "must match `containerPort` when `hostNetwork` is true"
-                    yield invalid(f"spec.containers[{i}].ports[{j}].hostPort", host, detail)
+        yield from _host_ports(spec)
     if spec.get("restartPolicy") not in _RESTART_POLICIES:
         yield from choice(spec.get("restartPolicy"), _RESTART_POLICIES, "spec.restartPolicy")
     if spec.get("dnsPolicy") not in _DNS_POLICIES:
@@ -103,6 +98,16 @@ def spec_rules(spec: Obj, pod_name: str) -> Iterator[Cause]:
     yield from _names(spec)
     yield from container_rules.file_keys(spec)
     yield from container_rules.images(spec)
+
+
+def _host_ports(spec: Obj) -> Iterator[Cause]:
+    """In the network of the node a container's port is the node's."""
+    for i, container in enumerate(entries(spec.get("containers"))):
+        for j, port in enumerate(entries(container.get("ports"))):
+            host = port.get("hostPort") or 0
+            if host != (port.get("containerPort") or 0):
+                detail = "must match `containerPort` when `hostNetwork` is true"
+                yield invalid(f"spec.containers[{i}].ports[{j}].hostPort", host, detail)
 
 
 def _placement(spec: Obj) -> Iterator[Cause]:

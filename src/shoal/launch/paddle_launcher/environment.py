@@ -36,10 +36,6 @@ class LauncherConfig:
         return f"{TRAINER_LABEL}={self.job}"
 
     @property
-    def own_label(self) -> str:
-        return self.server_label if self.role == PSERVER else self.trainer_label
-
-    @property
     def required_peers(self) -> tuple[tuple[str, int], ...]:
         """Labels of those it waits for, and how many. A server waits for no trainer: they come later, or never."""
         servers = (self.server_label, self.servers)

@@ -89,26 +89,33 @@ class Cgroup:
                 self._enable_controller(self._pods[name], name)
         for name, leaf in self._leaves.items():
             os.makedirs(leaf, exist_ok=True)
-            if name == MEMORY and self._version == 2:
-                _write(f"{leaf}/memory.max", str(self._limits.memory_bytes))
-                # Without swap, and all processes of the group are killed together: half a container is of no use.
-                _write_if_exists(f"{leaf}/memory.swap.max", "0")
-                _write_if_exists(f"{leaf}/memory.oom.group", "1")
-            elif name == MEMORY:
-                _write(f"{leaf}/memory.limit_in_bytes", str(self._limits.memory_bytes))
-                _write_if_exists(f"{leaf}/memory.memsw.limit_in_bytes", str(self._limits.memory_bytes))
+            if name == MEMORY:
+                self._limit_memory(leaf)
             elif name == CPU:
-                assert self._limits.cpu_milli is not None
-                quota = max(self._limits.cpu_milli * PERIOD_MICROSECONDS // 1000, _MIN_QUOTA_MICROSECONDS)
-                if self._version == 2:
-                    _write(f"{leaf}/cpu.max", f"{quota} {PERIOD_MICROSECONDS}")
-                else:
-                    _write(f"{leaf}/cpu.cfs_period_us", str(PERIOD_MICROSECONDS))
-                    _write(f"{leaf}/cpu.cfs_quota_us", str(quota))
+                self._limit_cpu(leaf)
 
     def _enable_controller(self, folder: str, controller: str) -> None:
         if self._version == 2:  # where each level has to hand a controller on to the next
             _write(f"{folder}/cgroup.subtree_control", f"+{controller}")
+
+    def _limit_memory(self, leaf: str) -> None:
+        if self._version == 2:
+            _write(f"{leaf}/memory.max", str(self._limits.memory_bytes))
+            # Without swap, and all processes of the group are killed together: half a container is of no use.
+            _write_if_exists(f"{leaf}/memory.swap.max", "0")
+            _write_if_exists(f"{leaf}/memory.oom.group", "1")
+        else:
+            _write(f"{leaf}/memory.limit_in_bytes", str(self._limits.memory_bytes))
+            _write_if_exists(f"{leaf}/memory.memsw.limit_in_bytes", str(self._limits.memory_bytes))
+
+    def _limit_cpu(self, leaf: str) -> None:
+        assert self._limits.cpu_milli is not None
+        quota = max(self._limits.cpu_milli * PERIOD_MICROSECONDS // 1000, _MIN_QUOTA_MICROSECONDS)
+        if self._version == 2:
+            _write(f"{leaf}/cpu.max", f"{quota} {PERIOD_MICROSECONDS}")
+        else:
+            _write(f"{leaf}/cpu.cfs_period_us", str(PERIOD_MICROSECONDS))
+            _write(f"{leaf}/cpu.cfs_quota_us", str(quota))
 
     def enter(self) -> None:
         """Move the calling process into the group."""

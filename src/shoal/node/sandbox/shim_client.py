@@ -307,17 +307,21 @@ def remove_folder(path: Path) -> None:
     try:
         folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:
-            with os.scandir(folder) as entries:
-                for entry in entries:
-                    if entry.is_dir(follow_symlinks=False):
-                        shutil.rmtree(entry.name, dir_fd=folder)
-                    else:
-                        os.unlink(entry.name, dir_fd=folder)
+            _empty_folder(folder)
         finally:
             os.close(folder)
         os.rmdir(path)
     except OSError:
         shutil.rmtree(path, ignore_errors=True)
+
+
+def _empty_folder(folder: int) -> None:
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                shutil.rmtree(entry.name, dir_fd=folder)
+            else:
+                os.unlink(entry.name, dir_fd=folder)
 
 
 def kill_leftovers(record: shim_journal.Record) -> list[int]:

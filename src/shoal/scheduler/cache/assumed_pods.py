@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from shoal.kube.objects import Key
@@ -23,14 +22,14 @@ class AssumedPods:
         self.binds: dict[Key, AssumedBind] = {}
         self._evictions: dict[Key, str] = {}  # uids of pods that are being evicted, or reclaimed
 
-    def assume(self, made: Plan, pods: Mapping[Key, Pod], now: float) -> None:
+    def assume(self, made: Plan, now: float) -> None:
         for bind in made.binds:
             self.binds[bind.pod] = AssumedBind(bind.uid, bind.node, now, bind.devices)
         for eviction in made.evictions:
             self._evictions[eviction.pod] = eviction.uid
         for shrink in made.shrinks:
-            for key in shrink.pods:
-                self._evictions[key] = pods[key].uid
+            for eviction in shrink.evictions:
+                self._evictions[eviction.pod] = eviction.uid
 
     def bound(self, pod: Pod) -> Pod:
         """The pod on its node; an event that shows the node, or another pod of that name, ends the assumption."""

@@ -42,9 +42,9 @@ class GangTracker:
             if group is not None and not self.has_run(group):
                 self._awaited.setdefault(group, set()).add(bind.pod)
         self._view.assume(made, now)
-        for verdict in made.groups:
-            if verdict.group in self._awaited and self.has_run(verdict.group):
-                self._view.set_group(replace(self._view.groups[verdict.group].group, ran=False))
+        for result in made.groups:
+            if result.group in self._awaited and self.has_run(result.group):
+                self._view.set_group(replace(self._view.groups[result.group].group, ran=False))
 
     def bind_finished(self, group: Key, pod: Key) -> None:
         """The pod has its node, or will not get it."""

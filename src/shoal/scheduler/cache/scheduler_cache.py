@@ -156,7 +156,7 @@ class SchedulerCache:
             self.claims.begin(volumes.choices)
 
     def assume_plan(self, made: Plan) -> None:
-        self._assumed.assume(made, self.view.pods, self.now)
+        self._assumed.assume(made, self.now)
         self._starting.assume(made, self.now)
 
     def is_ours(self, key: Key) -> bool:

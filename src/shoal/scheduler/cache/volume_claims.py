@@ -74,11 +74,6 @@ class VolumeClaims:
                 self._bound_to.setdefault(volume, set()).add(key)
             self._stale.update(self._pods.get(key, ()))
 
-    @property
-    def is_stale(self) -> bool:
-        """Whether a waiting pod may have to be read again."""
-        return bool(self._stale or (self._stale_classes and self._pods))
-
     def take_stale(self) -> list[Key]:
         """The pods for which something may have changed since the last call."""
         if self._stale_classes:

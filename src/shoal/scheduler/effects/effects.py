@@ -8,6 +8,7 @@ and decides again.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 
@@ -20,7 +21,16 @@ from shoal.kube.objects import Key
 from shoal.logs import Logger
 from shoal.scheduler.api.pod_groups import COMMAND, POD_GROUP, QUEUE
 from shoal.scheduler.cache.scheduler_cache import SchedulerCache
-from shoal.scheduler.channels import CacheChanges, Channel, Decision, Decisions, Event, GroupStatus
+from shoal.scheduler.channels import (
+    BindFailed,
+    CacheChanges,
+    Channel,
+    Decision,
+    Decisions,
+    Event,
+    EvictionFailed,
+    GroupStatus,
+)
 from shoal.scheduler.effects.binder import Binder
 from shoal.scheduler.effects.dispatcher import Dispatcher, Timers
 from shoal.scheduler.effects.evictor import Evictor
@@ -31,13 +41,14 @@ from shoal.scheduler.effects.shrink_requests import ShrinkRequester
 from shoal.scheduler.effects.volume_binder import VolumeBinder
 from shoal.scheduler.gauges import SchedulerGauges
 from shoal.scheduler.metrics import SchedulerMetrics
-from shoal.scheduler.planner.plan_types import Wait
+from shoal.scheduler.planner.plan_types import Bind, Wait
 from shoal.scheduler.scope import SchedulerScope
 
 log = Logger(__name__)
 
 STATUS_WRITES_AT_ONCE = 16
 MISSING_PODS_SECONDS = 5.0
+PAUSE_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +79,7 @@ class Effects:
     ) -> None:
         """`events`: where outcomes of requests go."""
         self._cache = cache
+        self._events = events
         self._scope = scope
         self._clock = clock
         self._metrics = metrics
@@ -122,31 +134,70 @@ class Effects:
                 await part.close()
 
     def execute(self, decisions: Decisions) -> None:
-        """Send the requests of one cycle."""
+        """Send the requests of one cycle. A decision that breaks is taken back, and does not hold up the others."""
         made = decisions.plan
         for eviction in made.evictions:
-            self._evictor.submit(eviction)
+            try:
+                self._evictor.submit(eviction)
+            except Exception:
+                log.exception("eviction broke", pod=str(eviction.pod))
+                self._take_back(EvictionFailed(eviction.pod, eviction.uid))
         for shrink in made.shrinks:
-            self._shrinks.submit(shrink)
-        held = self._volumes.begin(decisions.volumes)
-        now, pods = self._cache.now, self._cache.view.pods
-        for bind in made.binds:
-            if bind.pod in pods:
-                self._metrics.observe_stage("Assumed", pods[bind.pod].created, now)
-            if bind.pod not in held:
-                self._binder.submit(bind)
-        self._group_status.report(decisions.statuses)
-        self._pod_status.report(decisions.waits)
-        self._gauges.results_changed(decisions.statuses)
+            try:
+                self._shrinks.submit(shrink)
+            except Exception:
+                log.exception("shrink request broke", group=str(shrink.group))
+                for eviction in shrink.evictions:
+                    self._take_back(EvictionFailed(eviction.pod, eviction.uid))
+        self._bind(made.binds, held=self._volumes.begin(decisions.volumes))
         for status in decisions.statuses:
-            if (timer := self._missing_pods.pop(status.group, None)) is not None:
-                timer.cancel()
-            if status.blocked == "pods":
-                # Reported once no pod has arrived for a while: the pods of a large gang arrive one after the other,
-                # and a report on all at each would take longer than placing them.
-                report = partial(self._report_missing_pods, status)
-                self._missing_pods[status.group] = self._clock.call_later(MISSING_PODS_SECONDS, report)
-            self._queues.mark_dirty(status.queue, status.phase)
+            try:
+                self._report(status)
+            except Exception:
+                log.exception("report on a group broke", group=str(status.group))
+        try:
+            self._pod_status.report(decisions.waits)
+        except Exception:
+            log.exception("report on waiting pods broke", pods=len(decisions.waits))
+
+    def _bind(self, binds: Iterable[Bind], *, held: set[Key]) -> None:
+        """Bind the pods, except those `held` until their volumes are bound."""
+        now, pods = self._cache.now, self._cache.view.pods
+        broken: set[Key] = set()  # gangs that cannot become whole in this cycle
+        for bind in binds:
+            pod = pods.get(bind.pod)
+            gang = pod.group if pod is not None else None
+            if gang is not None and gang in broken and bind.pod not in held:
+                self._take_back(BindFailed(bind, for_good=False))
+                continue
+            try:
+                if pod is not None:
+                    self._metrics.observe_stage("Assumed", pod.created, now)
+                if bind.pod not in held:
+                    self._binder.submit(bind)
+            except Exception:
+                log.exception("bind broke", pod=str(bind.pod), node=bind.node)
+                if bind.pod in held:
+                    continue  # its volumes decide when it is bound
+                self._take_back(BindFailed(bind, for_good=False))
+                if gang is not None:
+                    broken.add(gang)
+
+    def _take_back(self, outcome: Event) -> None:
+        # After a pause: the next plan may decide the same, and break again.
+        self._timers.call_later(PAUSE_SECONDS, partial(self._events.put, outcome))
+
+    def _report(self, status: GroupStatus) -> None:
+        self._group_status.report([status])
+        self._gauges.results_changed([status])
+        if (timer := self._missing_pods.pop(status.group, None)) is not None:
+            timer.cancel()
+        if status.blocked == "pods":
+            # Reported once no pod has arrived for a while: the pods of a large gang arrive one after the other,
+            # and a report on all at each would take longer than placing them.
+            report = partial(self._report_missing_pods, status)
+            self._missing_pods[status.group] = self._clock.call_later(MISSING_PODS_SECONDS, report)
+        self._queues.mark_dirty(status.queue, status.phase)
 
     def _report_missing_pods(self, status: GroupStatus) -> None:
         self._missing_pods.pop(status.group, None)

@@ -70,11 +70,11 @@ class ShrinkRequester:
 
     def submit(self, shrink: ShrinkRequest) -> None:
         pods, group = self._cache.view.pods, shrink.group
-        for pod in shrink.pods:
-            if pod not in pods:
-                continue
-            self.is_answered(pod)  # an earlier pod of its name
-            eviction = Evict(pod, pods[pod].uid, shrink.message)
+        for eviction in shrink.evictions:
+            pod, known = eviction.pod, pods.get(eviction.pod)
+            if known is None or known.uid != eviction.uid:
+                continue  # deleted or replaced since the plan was made: the job has given it back already
+            self.remove_pod(pod)  # an earlier pod of its name
             self._groups[pod] = group
             self._requested.setdefault(group, {})[pod] = RequestedPod(eviction, shrink.cause)
             self._timers.call_later(self._cache.view.settings.hold_seconds, partial(self._finish, eviction))
@@ -87,7 +87,7 @@ class ShrinkRequester:
         group = self._groups.get(eviction.pod)
         if group is not None and self._requested[group][eviction.pod].eviction.uid == eviction.uid:
             self._evict(eviction)
-            self.is_answered(eviction.pod)
+            self.remove_pod(eviction.pod)
 
     def pod_changed(self, change: Change) -> None:
         """A pod that leaves, or that has another's name, is the answer."""
@@ -96,10 +96,10 @@ class ShrinkRequester:
             return
         pod, requested = change.new, self._requested[group][change.key]
         if pod is None or is_terminating(pod) or uid_of(pod) != requested.eviction.uid:
-            self.is_answered(change.key)
+            self.remove_pod(change.key)
 
-    def is_answered(self, pod: Key) -> None:
-        """It leaves, or is not requested any more."""
+    def remove_pod(self, pod: Key) -> None:
+        """Request the pod no longer: it leaves, or is evicted."""
         group = self._groups.pop(pod, None)
         if group is None:
             return

@@ -39,8 +39,14 @@ log = Logger(__name__)
 
 PAUSE_SECONDS = 1.0
 LONGEST_PAUSE_SECONDS = 300.0
+MAX_DOUBLINGS = 20  # more would exceed the longest pause anyway; a thousand would overflow a float
 CONFLICT = 409  # changed by another client, as a watch will show: an early retry is worth it
 LONGEST_SECONDS = 600.0  # for making a volume; then the pods wait again, and may go elsewhere
+
+
+def pause_seconds(failures: int) -> float:
+    """How long a claim waits after so many failures in a row."""
+    return min(PAUSE_SECONDS * 2.0 ** min(failures, MAX_DOUBLINGS), LONGEST_PAUSE_SECONDS)
 
 
 @dataclass(eq=False, slots=True)
@@ -87,13 +93,21 @@ class VolumeBinder:
         for binds, choices in volumes:
             binding = GangBinding(binds, choices, {choice.claim for choice in choices})
             held.update(bind.pod for bind in binds)
-            message = waiting(Message("Claim.Preparing", {"claims": [choice.claim.name for choice in choices]}))
-            self._report([Wait(bind.pod, bind.uid, message, "Queued") for bind in binds])
-            for choice in choices:
-                self._bindings.setdefault(choice.claim, []).append(binding)
-                self._dispatcher.submit(partial(self._write, binding, choice))
-            self._timers.call_later(LONGEST_SECONDS, partial(self._give_up, binding, "it took too long"))
+            try:
+                self._begin_binding(binding)
+            except Exception:
+                # One gang of many: the others must be bound all the same.
+                log.exception("binding of volumes broke", pods=len(binds))
+                self._timers.call_later(PAUSE_SECONDS, partial(self._fail, binding, "the scheduler could not begin"))
         return held
+
+    def _begin_binding(self, binding: GangBinding) -> None:
+        message = waiting(Message("Claim.Preparing", {"claims": [choice.claim.name for choice in binding.choices]}))
+        self._report([Wait(bind.pod, bind.uid, message, "Queued") for bind in binding.binds])
+        for choice in binding.choices:
+            self._bindings.setdefault(choice.claim, []).append(binding)
+            self._dispatcher.submit(partial(self._write, binding, choice))
+        self._timers.call_later(LONGEST_SECONDS, partial(self._give_up, binding, "it took too long"))
 
     async def _write(self, binding: GangBinding, choice: VolumeChoice) -> None:
         if binding.is_over:
@@ -187,8 +201,7 @@ class VolumeBinder:
             self._backing_off.add(claim)
             self._events.put(ClaimFailed(claim, why))
             self._failures[claim] += 1
-            seconds = min(PAUSE_SECONDS * 2 ** self._failures[claim], LONGEST_PAUSE_SECONDS)
-            self._timers.call_later(seconds, partial(self._retry, claim))
+            self._timers.call_later(pause_seconds(self._failures[claim]), partial(self._retry, claim))
         self._fail(binding, why)
         for choice in binding.choices:
             self._clear_selected_node(choice.claim)

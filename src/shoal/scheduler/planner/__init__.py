@@ -12,7 +12,7 @@ starts:
     view.assume(made, now)                 # before executing it: no free resource is given away twice
     # bind `made.binds`, request `made.shrinks` from elastic jobs, delete `made.evictions`, write `made.groups` as
     # phases and conditions (only where changed), report `made.waits` on lone pods and
-    # `verdicts.pod_waits(made, view)` on pods of gangs
+    # `plan_builder.pod_waits(made, view)` on pods of gangs
 
 A watch event that shows what was assumed changes nothing; one that contradicts it (a bind was rejected: the pod is
 still without a node) is simply set again. Plan after events, and at `made.wake_at` if nothing happens before.

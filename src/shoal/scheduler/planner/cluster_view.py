@@ -363,8 +363,8 @@ class ClusterView:
         for eviction in plan.evictions:
             self._start_terminating(self.pods[eviction.pod])
         for shrink in plan.shrinks:
-            for key in shrink.pods:
-                self._start_terminating(self.pods[key])
+            for eviction in shrink.evictions:
+                self._start_terminating(self.pods[eviction.pod])
         for key in self.nominated & self.groups.keys():
             self.groups[key].nominated.clear()
         self.nominated.clear()
@@ -372,10 +372,10 @@ class ClusterView:
             gang = self.gang_of(self.pods[nomination.pod])
             gang.nominated[nomination.pod] = nomination.node
             self.nominated.add(gang.key)
-        for verdict in plan.groups:
-            known = self.groups.get(verdict.group)
-            if known is not None and known.known and verdict.changes(known.group):
-                self.set_group(verdict.applied_to(known.group))
+        for result in plan.groups:
+            known = self.groups.get(result.group)
+            if known is not None and known.known and result.changes(known.group):
+                self.set_group(result.applied_to(known.group))
         self.reservations = dict(plan.reservations)
 
     def _start_terminating(self, pod: Pod) -> None:

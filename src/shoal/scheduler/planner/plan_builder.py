@@ -37,12 +37,12 @@ BEFORE, STARTED = (INQUEUE, PENDING), (RUNNING, COMPLETED)
 def build_plan(cycle: CycleState) -> Plan:
     explainer = Diagnoser(cycle)
     waits: list[Wait] = []
-    verdicts: list[GroupResult] = []
+    results: list[GroupResult] = []
     for _, gang in sorted(cycle.view.unsettled.items()):
         if gang.lone:
             waits += _lone_pod_waits(cycle, gang, explainer)
         elif gang.known:
-            verdicts.append(_group_result(cycle, gang, explainer))
+            results.append(_group_result(cycle, gang, explainer))
         else:
             still = cycle.blocked.get(gang.key)
             if still is not None:
@@ -64,7 +64,7 @@ def build_plan(cycle: CycleState) -> Plan:
             if cycle.blocked[key].leaving or key in cycle.view.nominated
             for one in placed
         ),
-        groups=tuple(verdicts),
+        groups=tuple(results),
         reservations=tuple(sorted(cycle.reservations.items())),
         warnings=tuple(_warnings(cycle)),
         searches=cycle.searches,
@@ -215,10 +215,10 @@ def pod_waits(plan: Plan, view: ClusterView) -> tuple[Wait, ...]:
     """
     binds: set[Key] = {bind.pod for bind in plan.binds}
     found: list[Wait] = []
-    for verdict in plan.groups:
-        if verdict.blocked:
-            reason = _pod_reason(verdict.blocked, verdict.message)
-            reported, waiting = verdict.message, view.groups[verdict.group].waiting.values()
-            large = verdict.too_large
+    for result in plan.groups:
+        if result.blocked:
+            reason = _pod_reason(result.blocked, result.message)
+            reported, waiting = result.message, view.groups[result.group].waiting.values()
+            large = result.too_large
             found += [Wait(pod.key, pod.uid, reported, reason, large) for pod in waiting if pod.key not in binds]
     return tuple(found)

@@ -35,10 +35,10 @@ class Evict:
 
 @dataclass(frozen=True, slots=True)
 class ShrinkRequest:
-    """A request to an elastic job to give these pods back."""
+    """A request to an elastic job to give pods back."""
 
     group: Key
-    pods: tuple[Key, ...]
+    evictions: tuple[Evict, ...]  # of these pods, if the job does not delete them itself
     message: Message
     cause: Message  # for which group, and why
 

@@ -151,16 +151,16 @@ def _in_one_domain(cycle: CycleState, gang: Gang, steps: list[EvictionStep]) -> 
 
 def _in_order(cycle: CycleState) -> list[Gang]:
     found = []
-    anybody = any(
+    is_any_queue_reclaimable = any(
         cycle.shares.can_lose(name, {r: 1}) for name, s in cycle.shares.standings.items() for r in s.allocated
     )
     for name, line in cycle.lines.items():
         priorities = cycle.view.accounts[name].priorities
-        if not anybody and not cycle.reservations and len(priorities) == 1:
+        if not is_any_queue_reclaimable and not cycle.reservations and len(priorities) == 1:
             continue  # no group is weaker
         weakest = min(priorities)
         for gang in line:
-            if not anybody and gang.group.priority <= weakest and not cycle.reservations:
+            if not is_any_queue_reclaimable and gang.group.priority <= weakest and not cycle.reservations:
                 continue
             still = cycle.blocked.get(gang.key)
             if still is None or still.obstacle not in ("capacity", "quota") or not gang.minimum():
@@ -284,7 +284,8 @@ def _commit(cycle: CycleState, gang: Gang, chosen: list[EvictionStep], code: str
             cycle.evictions += [Evict(pod.key, pod.uid, message) for pod in fresh]
     for key, pods in given.items():
         message = Message("Shrink", {"count": len(pods), "cause": _gives_way(cycle.view.groups[key], cause)})
-        cycle.shrinks.append(ShrinkRequest(key, tuple(pod.key for pod in pods), message, cause))
+        evictions = tuple(Evict(pod.key, pod.uid, message) for pod in pods)
+        cycle.shrinks.append(ShrinkRequest(key, evictions, message, cause))
     placed = _fits(cycle, gang)
     assert placed is not None, "the chosen victims were enough a moment ago"
     cycle.given_up |= taken

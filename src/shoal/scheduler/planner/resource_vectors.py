@@ -40,10 +40,6 @@ class Vector:
         self.amounts = np.array([amount for _, _, amount in pairs], dtype=np.int64)
         self.counted = tuple((name, amount) for name, _, amount in pairs if name != "pods")  # what queues count
 
-    @property
-    def is_best_effort(self) -> bool:
-        return not self.counted
-
 
 class RequestTally:
     """What many pods request together: how many there are of each request, and the amounts on demand."""
