@@ -161,7 +161,7 @@ async def test_an_unsupported_upgrade_is_rejected_with_the_supported_one(
             (await (await client.post(f"{url}?{query}")).json())["message"] for query in (ECHO, f"{ECHO}&container=x")
         ]
     assert problems == [
-        "commands run over websockets here, not SPDY/3.1; kubectl does so from version 1.31 on",
+        "exec runs over websockets here, not SPDY/3.1; kubectl uses them from version 1.31 on",
         "container x is not valid for pod p",
     ]
 

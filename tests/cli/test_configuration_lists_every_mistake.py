@@ -87,7 +87,7 @@ MISTAKES = [
     pytest.param(
         "dialects: {cobol: {}, framework: {workerNumber: 0, podFailureSpec: [{code: 5, podPatterns: []}]}}",
         [
-            "dialects.cobol: there is no such job language; there are: framework, volcano",
+            "dialects.cobol: there is no such job language; there are: framework, volcano, kubedl, kubeflow",
             "dialects.framework.workerNumber: Invalid value: 0: must be more than 0",
             "dialects.framework.podFailureSpec[0].podPatterns: Invalid value: []: must have 1 or more: at least one "
             "pattern of the pods the entry is for",

@@ -89,7 +89,7 @@ async def test_an_account_that_may_not_install_is_told_so(ground: Ground) -> Non
 def test_options_that_cannot_be_are_refused(tmp_path: Path) -> None:
     wrong = typed("operator", "--dialects", "esperanto")
     assert wrong.code == 2
-    assert wrong.err.endswith("there is no job language 'esperanto'; there are: framework, volcano\n")
+    assert wrong.err.endswith("there is no job language 'esperanto'; there are: framework, volcano, kubedl, kubeflow\n")
     where = typed("operator", "--metrics-address", "here")
     assert where.code == 2
     assert where.err.endswith("'here' should be HOST:PORT, for example 127.0.0.1:8080 or :8080; `off` for none\n")

@@ -73,8 +73,8 @@ def test_who_places_gangs_is_said_where_it_is_assumed() -> None:
         (0, ""),
         (
             0,
-            "No cluster was asked who places gangs; these objects are for --gang-scheduler shoal. "
-            "Name another if the cluster has one.\n",
+            "These objects are for --gang-scheduler shoal: -o does not query the cluster. "
+            "Name the cluster's gang scheduler if it has another.\n",
         ),
         (0, ""),
     ]
