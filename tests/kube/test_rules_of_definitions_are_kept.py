@@ -143,6 +143,7 @@ def test_what_did_not_change_is_not_asked_again() -> None:
         (fields(a={"type": "array", "items": TEXT}), {"a": ["x", "y"]}, "sets.contains(self.a, ['y'])"),
         (fields(a={"type": "array", "items": TEXT}), {"a": ["x", "y"]}, "self.a.indexOf('y') == 1"),
         (fields(a=TEXT), {}, "self.?a.orValue('none') == 'none'"),
+        (fields(a=TEXT), {"a": "cel.bind(a, b)"}, "self.a == 'cel.bind(a, b)' // cel.bind(a, b)"),
         (fields(a=TEXT), {"a": "ab12"}, "self.a.find('[0-9]+') == '12' && self.a.upperAscii().substring(0, 1) == 'A'"),
     ],
 )  # fmt: skip
@@ -161,6 +162,7 @@ def test_the_root_has_a_name() -> None:
 
 # --- definitions ---------------------------------------------------------------------------------------------------
 
+OPTIONALS = "optional.of('a').optMap(a, " * 20 + "a + a" + " + a).orValue('')" * 20 + ".size() == 1"
 AT = "spec.validation.openAPIV3Schema.properties[spec].x-kubernetes-validations[0]"
 
 
@@ -180,6 +182,12 @@ AT = "spec.validation.openAPIV3Schema.properties[spec].x-kubernetes-validations[
         ({"rule": "true || " * 1300 + "true"}, "rule", "longer than 10000 characters"),
         ({"rule": "(" * 100 + "true" + ")" * 100}, "rule", "recursion limit"),
         ({"rule": "[self.low]" + ".map(a, a + a)" * 20 + ".size() == 1"}, "rule", "too large to evaluate"),
+        ({"rule": "true // '\n && " + "[1]" + ".map(a, a + a)" * 20 + ".size() == 1 // '"}, "rule", "too large"),
+        ({"rule": "'''a'b''' == 'x' || [1]" + ".map(a, a + a)" * 20 + " == [1] || 'y' == ''"}, "rule", "too large"),
+        ({"rule": OPTIONALS}, "rule", "too large to evaluate"),
+        ({"rule": "cel.bind(v, 'a', v + v).size() == 2"}, "rule", "cel.bind is not supported"),
+        ({"rule": "cel . // comment\n bind(v, 1, v) == 1"}, "rule", "cel.bind is not supported"),
+        ({"rule": "cel.bind(v, 1, v) == 1", "optionalOldSelf": True}, "rule", "cel.bind is not supported"),
     ],
 )  # fmt: skip
 def test_a_definition_is_refused_for_its_rules(rule: Obj, field: str, words: str) -> None:

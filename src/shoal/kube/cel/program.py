@@ -23,8 +23,20 @@ LONGEST_EXPRESSION = 10_000  # characters
 _MAX_GROWTH = 10_000
 _FUNCTION_WORK = 1_000_000  # elements and characters that the functions of one evaluation are given
 
-_STRING = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""")
-_LOOP = re.compile(r"\.\s*(?:all|exists|exists_one|existsOne|map|filter|transformList|transformMap)\s*\(")
+# Comments and string literals, as the lexer of the language finds them. Of one without an end the rest is part.
+_OPAQUE = re.compile(
+    r"""//[^\n]*
+    | (?<!\w)[bB]?[rR](?: '''.*?(?:'''|\Z) | \"{3}.*?(?:\"{3}|\Z) | '[^'\n\r]*'? | "[^"\n\r]*"? )
+    | '''(?:[^\\]|\\.)*?(?:'''|\Z) | \"{3}(?:[^\\]|\\.)*?(?:\"{3}|\Z)
+    | '(?:[^'\\\n\r]|\\.)*'? | "(?:[^"\\\n\r]|\\.)*"?
+    """,
+    re.DOTALL | re.VERBOSE,
+)
+# Macros that evaluate an expression for each item. Those of optional values have one item, and can grow it as well.
+_LOOP = re.compile(
+    r"\.\s*(?:all|exists|exists_one|existsOne|map|filter|transformList|transformMap|optMap|optFlatMap)\s*\("
+)
+_BINDING = re.compile(r"\bcel\s*\.\s*bind\s*\(")
 
 if sys.version_info < (3, 12):
     # cel-expr-python 0.1 returns None without a new reference wherever it converts a null, and drops one later. None is
@@ -46,8 +58,10 @@ class Program:
     __slots__ = ("_environment", "_expression", "is_linear", "type_name", "uses_old")
 
     def __init__(self, text: str, self_type: str = "dyn", *, optional_old: bool = False) -> None:
-        _check_limits(text)
-        code = _STRING.sub("''", text)
+        if len(text) > LONGEST_EXPRESSION:
+            raise InvalidExpression(f"the expression is longer than {LONGEST_EXPRESSION} characters")
+        code = _OPAQUE.sub(lambda found: " " if found[0].startswith("//") else "''", text)
+        _check_growth(code)
         self.uses_old = re.search(r"\boldSelf\b", code) is not None
         self.is_linear = _is_linear(code)
         if optional_old:
@@ -92,10 +106,9 @@ def _is_linear(code: str) -> bool:
     return not more or (len(more) == 1 and re.search(r"\b(?:self|oldSelf)\b", more[0]) is None)
 
 
-def _check_limits(text: str) -> None:
-    if len(text) > LONGEST_EXPRESSION:
-        raise InvalidExpression(f"the expression is longer than {LONGEST_EXPRESSION} characters")
-    code = _STRING.sub("''", text)
+def _check_growth(code: str) -> None:
+    if _BINDING.search(code):  # each could double a value, and Kubernetes does not have it
+        raise InvalidExpression("cel.bind is not supported in rules")
     loops = len(_LOOP.findall(code))
     # Each of nested or chained loops can multiply a value by what its body joins with + or lists with commas.
     joined = max(code.count("+") + code.count(",") - loops, 0)
