@@ -223,6 +223,32 @@ def test_a_costly_rule_is_an_error_of_the_object(rule: str, size: int) -> None:
     assert time.monotonic() - started < 30
 
 
+@pytest.mark.parametrize("function", ["contains", "equivalent", "intersects"])
+def test_sets_are_compared_in_time_linear_in_their_sizes(function: str) -> None:
+    spec = fields(a={"type": "array", "items": NUMBER}, b={"type": "array", "items": NUMBER})
+    rule = f"sets.{function}(self.a, self.b)"
+    started = time.monotonic()
+    found = broken(spec_of(spec, rule), {"a": list(range(16_000)), "b": list(range(16_000, 32_000))})
+    assert found == [f"spec: Invalid value: failed rule: {rule}"]
+    assert time.monotonic() - started < 1
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "sets.contains([1, 2, 2.0], [2.0, 1, 1])",
+        "!sets.contains([dyn(1)], [dyn(true)])",
+        "!sets.contains([dyn(1)], [dyn('1')])",
+        "sets.contains([1], [])",
+        "sets.equivalent([{'a': [1], 'b': 2}], [{'b': 2, 'a': [1]}])",
+        "!sets.equivalent([1, 2], [1])",
+        "sets.intersects([1, 2], [2, 3]) && !sets.intersects([1], [2]) && !sets.intersects([], [])",
+    ],
+)
+def test_sets_hold_each_value_once(rule: str) -> None:
+    assert broken(spec_of(RANGE, rule), {}) == []
+
+
 def test_nulls_in_rules_do_not_wear_out() -> None:
     """The evaluator drops references to None that it does not own, which ends an interpreter before 3.12."""
     code = (

@@ -97,6 +97,21 @@ def _last_index(items: Sequence[Any], item: Any) -> int:
     return len(items) - 1 - _index(items[::-1], item) if item in items else -1
 
 
+def _members(items: Sequence[Any]) -> set[str]:
+    return set(map(_canonical, items))
+
+
+def _canonical(value: Any) -> str:
+    """The same for equal values. A text, because the hashes of numbers and tuples can be made to collide."""
+    if isinstance(value, dict):
+        return "{" + ",".join(sorted(f"{_canonical(name)}:{_canonical(child)}" for name, child in value.items())) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(map(_canonical, value)) + "]"
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return repr(value)
+
+
 def _substring(text: str, start: int, end: int | None = None) -> str:
     stop = len(text) if end is None else end
     if not 0 <= start <= stop <= len(text):
@@ -174,15 +189,11 @@ _FUNCTIONS: dict[str, list[_Overload]] = {
     "isQuantity": [([_TEXT], _BOOL, _is_quantity)],
     "url": [([_TEXT], _URL, _url)],
     "isURL": [([_TEXT], _BOOL, _is_url)],
-    "sets.contains": [([_LIST, _LIST], _BOOL, lambda items, others: all(each in items for each in others))],
-    "sets.intersects": [([_LIST, _LIST], _BOOL, lambda items, others: any(each in items for each in others))],
-    "sets.equivalent": [
-        (
-            [_LIST, _LIST],
-            _BOOL,
-            lambda items, others: all(each in items for each in others) and all(each in others for each in items),
-        )
+    "sets.contains": [([_LIST, _LIST], _BOOL, lambda items, others: _members(items) >= _members(others))],
+    "sets.intersects": [
+        ([_LIST, _LIST], _BOOL, lambda items, others: not _members(items).isdisjoint(_members(others)))
     ],
+    "sets.equivalent": [([_LIST, _LIST], _BOOL, lambda items, others: _members(items) == _members(others))],
 }
 
 
