@@ -223,6 +223,34 @@ def test_a_costly_rule_is_an_error_of_the_object(rule: str, size: int) -> None:
     assert time.monotonic() - started < 30
 
 
+@pytest.mark.parametrize(
+    ("call", "found"),
+    [
+        ("'aaa'.findAll('^a')", "['a']"),
+        (r"'xfoo foo'.findAll('\\bfoo')", "['foo']"),
+        ("'baac'.findAll('a*')", "['', 'aa', '']"),
+        ("'é漢'.findAll('x*')", "['', '', '']"),
+        ("'é漢é'.findAll('é')", "['é', 'é']"),
+        ("'a1b2'.findAll('[0-9]')", "['1', '2']"),
+        ("'a1b2'.findAll('[0-9]', 1)", "['1']"),
+        ("'a1b2'.findAll('[0-9]', 0)", "[]"),
+        ("'a1b2'.findAll('[0-9]', -1)", "['1', '2']"),
+        ("''.findAll('a')", "[]"),
+        ("''.findAll('a*')", "['']"),
+    ],
+)
+def test_find_all_finds_what_go_finds(call: str, found: str) -> None:
+    assert broken(spec_of(RANGE, f"{call} == {found}"), {}) == []
+
+
+@pytest.mark.parametrize("pattern", ["a", "a(.*b)?"])
+def test_the_searches_of_find_all_are_bounded(pattern: str) -> None:
+    started = time.monotonic()
+    (found,) = broken(spec_of(TEXT, f"self.findAll('{pattern}').size() > 0"), "a" * 200_000)
+    assert "called too often" in found
+    assert time.monotonic() - started < 2
+
+
 @pytest.mark.parametrize("function", ["contains", "equivalent", "intersects"])
 def test_sets_are_compared_in_time_linear_in_their_sizes(function: str) -> None:
     spec = fields(a={"type": "array", "items": NUMBER}, b={"type": "array", "items": NUMBER})

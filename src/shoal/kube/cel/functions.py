@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any
 from urllib.parse import SplitResult, parse_qs, urlsplit
 
@@ -21,6 +21,7 @@ _ANY, _BOOL, _INT, _TEXT = cel.Type.DYN, cel.Type.BOOL, cel.Type.INT, cel.Type.S
 _LIST, _TEXTS = cel.Type.List(_ANY), cel.Type.List(_TEXT)
 _QUANTITY = _URL = cel.Type.Map(_TEXT, _TEXT)
 _ITEMS = (_TEXT, _INT, cel.Type.DOUBLE, _BOOL)  # an overload of its own each: no argument is passed as dyn
+_SEARCHED_AT_ONCE = 64  # characters, in the time of one call; each match of findAll may have to read the whole text
 _LONGEST_TEXT = 2**20  # that `replace`, `join` or `quote` may build
 
 
@@ -125,12 +126,11 @@ def _char_at(text: str, index: int) -> str:
     return text[index : index + 1]
 
 
-def _find_all(text: str, pattern: str, most: int = -1) -> list[str]:
+def _find_all(text: str, pattern: str, most: int | None = None) -> list[str]:
     found: list[str] = []
-    expression, rest = compiled(pattern), text
-    while rest and most != len(found) and (match := expression.search(rest)) is not None:
+    for match in islice(compiled(pattern).find_all(text), most if most is None or most >= 0 else None):
+        CALLS.charge(1 + len(text) // _SEARCHED_AT_ONCE)
         found.append(match)
-        rest = rest[rest.index(match) + max(len(match), 1) :]
     return found
 
 
@@ -207,12 +207,15 @@ class _Calls(threading.local):  # webhooks review in threads
 
     def counted(self, function: Callable[..., Any]) -> Callable[..., Any]:
         def call(*arguments: Any) -> Any:
-            self.left -= 1 + sum(len(each) for each in arguments if isinstance(each, list | str))
-            if self.left < 0:
-                raise ValueError("the functions of the rule are called too often, or with too much")
+            self.charge(1 + sum(len(each) for each in arguments if isinstance(each, list | str)))
             return function(*arguments)
 
         return call
+
+    def charge(self, amount: int) -> None:
+        self.left -= amount
+        if self.left < 0:
+            raise ValueError("the functions of the rule are called too often, or with too much")
 
 
 CALLS = _Calls()
