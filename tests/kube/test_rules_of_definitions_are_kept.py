@@ -11,7 +11,7 @@ import pytest
 
 from kit.crd_builders import definition, version
 from shoal.kube.objects import Obj
-from shoal.kube.structural_schema import broken_rules, crd_problems, kinds_of
+from shoal.kube.structural_schema import broken_rules, crd_problems, kinds_of, validation_rules
 
 NUMBER: Obj = {"type": "integer"}
 TEXT: Obj = {"type": "string"}
@@ -214,6 +214,8 @@ def test_a_rule_about_changes_needs_something_to_compare_with() -> None:
         ("self.all(a, self.indexOf(a) >= 0)", 3_000),
         ("self.all(a, a >= 0)", 30_000),
         ("self.all(a, self == self)", 30_000),
+        ("self.all(a, self == self" + " && self == self" * 500 + ")", 5_000),
+        ("self.all(a, self.indexOf(a) >= 0" + " && self.indexOf(a) >= 0" * 300 + ")", 5_000),
     ],
 )
 def test_a_costly_rule_is_an_error_of_the_object(rule: str, size: int) -> None:
@@ -221,6 +223,57 @@ def test_a_costly_rule_is_an_error_of_the_object(rule: str, size: int) -> None:
     (found,) = broken(spec_of({"type": "array", "items": NUMBER}, rule), list(range(size)))
     assert found.startswith("spec: ")
     assert time.monotonic() - started < 30
+
+
+WORDS = "the validation rules of the object need more work than one check may take"
+
+
+def test_the_rules_of_an_object_share_the_work_of_functions() -> None:
+    item = {**TEXT, "x-kubernetes-validations": [{"rule": "self.lowerAscii() == self"}]}
+    crd = spec_of(fields(a={"type": "array", "items": item}))
+    assert broken(crd, {"a": ["a" * 50_000] * 150}) == []
+    assert broken(crd, {"a": ["a" * 50_000] * 300})[-1] == f"spec.a[200]: Forbidden: {WORDS}"
+
+
+@pytest.mark.parametrize("rules", [1, 2])
+def test_the_rules_of_an_object_share_the_time_of_loops(monkeypatch: pytest.MonkeyPatch, rules: int) -> None:
+    monkeypatch.setattr(validation_rules, "MAX_SECONDS", 0.2)
+    row = {
+        "type": "array",
+        "items": NUMBER,
+        "x-kubernetes-validations": [{"rule": "self.all(a, self == self)"}] * rules,
+    }
+    crd = spec_of(fields(a={"type": "array", "items": row}))
+    started = time.monotonic()
+    (found,) = broken(crd, {"a": [list(range(1_000))] * 1_000})
+    assert found.startswith("spec.a[")
+    assert found.endswith(f"]: Forbidden: {WORDS}")
+    assert time.monotonic() - started < 5
+
+
+def test_the_rules_of_an_object_are_evaluated_a_limited_number_of_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(validation_rules, "MAX_EVALUATIONS", 100)
+    crd = spec_of(fields(a={"type": "array", "items": {**NUMBER, "x-kubernetes-validations": [{"rule": "self >= 0"}]}}))
+    assert broken(crd, {"a": list(range(100))}) == []
+    assert broken(crd, {"a": list(range(200))}) == [f"spec.a[100]: Forbidden: {WORDS}"]
+
+
+def test_a_large_old_value_is_not_compared_either() -> None:
+    schema = {"type": "array", "items": NUMBER}
+    (found,) = broken(spec_of(schema, "oldSelf.all(a, a in oldSelf)"), [1], list(range(30_000)))
+    assert "more than 20000 values" in found
+
+
+def test_a_made_message_is_bounded_like_its_rule() -> None:
+    rule = {"rule": "false", "messageExpression": "string(self.all(a, self == self))"}
+    (found,) = broken(spec_of({"type": "array", "items": NUMBER}, rule), list(range(30_000)))
+    assert "more than 20000 values" in found
+
+
+def test_joining_is_bounded_before_it_is_done() -> None:
+    rule = "[self, self, self].map(a, a).map(a, [a, a, a]).all(a, a.join().size() > 0)"
+    (found,) = broken(spec_of(TEXT, rule), "a" * 500_000)
+    assert "a text of more than 1048576 characters" in found
 
 
 @pytest.mark.parametrize(

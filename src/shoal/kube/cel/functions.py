@@ -78,10 +78,10 @@ def _part_of_url(part: Callable[[SplitResult], Any]) -> Callable[[dict[str, str]
     return lambda url: part(urlsplit(url["url"]))
 
 
-def _bounded(text: str) -> str:
-    if len(text) > _LONGEST_TEXT:
+def _join(texts: Sequence[str], by: str = "") -> str:
+    if sum(map(len, texts)) + len(texts) * len(by) > _LONGEST_TEXT:
         raise ValueError(f"a text of more than {_LONGEST_TEXT} characters")
-    return text
+    return by.join(texts)
 
 
 def _replace(text: str, old: str, new: str, most: int = -1) -> str:
@@ -148,10 +148,7 @@ _METHODS: dict[str, list[_Overload]] = {
         ([_TEXT, _TEXT, _INT], _TEXTS, lambda text, by, most: text.split(by, most - 1) if most else []),
     ],
     "substring": [([_TEXT, _INT], _TEXT, _substring), ([_TEXT, _INT, _INT], _TEXT, _substring)],
-    "join": [
-        ([_TEXTS], _TEXT, lambda texts: _bounded("".join(texts))),
-        ([_TEXTS, _TEXT], _TEXT, lambda texts, by: _bounded(by.join(texts))),
-    ],
+    "join": [([_TEXTS], _TEXT, _join), ([_TEXTS, _TEXT], _TEXT, _join)],
     # strings and lists
     "indexOf": [([_TEXT, _TEXT], _INT, str.find), *(([_LIST, item], _INT, _index) for item in _ITEMS)],
     "lastIndexOf": [([_TEXT, _TEXT], _INT, str.rfind), *(([_LIST, item], _INT, _last_index) for item in _ITEMS)],
@@ -207,7 +204,8 @@ class _Calls(threading.local):  # webhooks review in threads
 
     def counted(self, function: Callable[..., Any]) -> Callable[..., Any]:
         def call(*arguments: Any) -> Any:
-            self.charge(1 + sum(len(each) for each in arguments if isinstance(each, list | str)))
+            self.charge(1)
+            self.charge(sum(len(each) if isinstance(each, str) else _parts(each) for each in arguments))
             return function(*arguments)
 
         return call
@@ -218,7 +216,16 @@ class _Calls(threading.local):  # webhooks review in threads
             raise ValueError("the functions of the rule are called too often, or with too much")
 
 
+def _parts(value: Any) -> int:
+    if isinstance(value, str):
+        return 1 + len(value) // 64  # texts within lists are only compared and copied
+    if isinstance(value, dict):
+        return 1 + sum(map(_parts, value.values()))
+    return 1 + sum(map(_parts, value)) if isinstance(value, list) else 1
+
+
 CALLS = _Calls()
+NAMES = frozenset(_METHODS) | frozenset(_FUNCTIONS)
 
 
 def declarations() -> list[cel.FunctionDecl]:

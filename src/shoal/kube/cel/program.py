@@ -1,9 +1,11 @@
 """Expressions: compiled against the types of their variables, and evaluated within limits.
 
 An expression that cannot be compiled raises `InvalidExpression`, one that cannot be evaluated `EvaluationError`.
-Neither occupies a server for long: the parser bounds the depth of an expression, the evaluator the iterations of all
-its loops (9,999), and this module its length, what it can grow its values to, and the work of the functions it calls.
-Its caller bounds the size of the values.
+The parser bounds the depth of an expression, the evaluator the iterations of all its loops (9,999), and this module its
+length, what it can grow its values to, and the work of the functions it calls. The evaluator counts nothing else and
+cannot be interrupted: a loop that compares large values in each of its iterations may take seconds. Therefore
+`most_values` says how large a value an expression may be applied to, and a `Budget` ends a series of evaluations by the
+time they took. Its caller asks for both.
 """
 
 from __future__ import annotations
@@ -11,15 +13,19 @@ from __future__ import annotations
 import ctypes
 import re
 import sys
+import time
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 from cel_expr_python import cel
 from cel_expr_python.ext import ext_bindings, ext_math, ext_optional
 
-from shoal.kube.cel.functions import CALLS, declarations
+from shoal.kube.cel.functions import CALLS, NAMES, declarations
 
 LONGEST_EXPRESSION = 10_000  # characters
+MAX_VALUES = 20_000  # in a value that an expression with nested or several loops is applied to
+_MAX_COMPARED = 100_000  # values that such an expression compares in one iteration
 _MAX_GROWTH = 10_000
 _FUNCTION_WORK = 1_000_000  # elements and characters that the functions of one evaluation are given
 
@@ -36,6 +42,7 @@ _OPAQUE = re.compile(
 _LOOP = re.compile(
     r"\.\s*(?:all|exists|exists_one|existsOne|map|filter|transformList|transformMap|optMap|optFlatMap)\s*\("
 )
+_COMPARISON = re.compile(rf"==|!=|\bin\b|\b(?:{'|'.join(map(re.escape, sorted(NAMES)))})\s*\(")
 _BINDING = re.compile(r"\bcel\s*\.\s*bind\s*\(")
 
 if sys.version_info < (3, 12):
@@ -52,10 +59,26 @@ class EvaluationError(ValueError):
     """An expression that has no value for these variables."""
 
 
+class BudgetSpent(Exception):
+    """No further evaluation is made."""
+
+
+@dataclass(slots=True)
+class Budget:
+    """What several evaluations may take together. One that has begun is not ended by it."""
+
+    seconds: float  # of the processor
+    function_work: int
+    evaluations: int
+
+    def is_spent(self) -> bool:
+        return self.seconds <= 0 or self.function_work <= 0 or self.evaluations <= 0
+
+
 class Program:
     """A compiled expression over `self` and `oldSelf`, which have the type `self_type`, for example list<string>."""
 
-    __slots__ = ("_environment", "_expression", "is_linear", "type_name", "uses_old")
+    __slots__ = ("_environment", "_expression", "most_values", "type_name", "uses_old")
 
     def __init__(self, text: str, self_type: str = "dyn", *, optional_old: bool = False) -> None:
         if len(text) > LONGEST_EXPRESSION:
@@ -63,7 +86,7 @@ class Program:
         code = _OPAQUE.sub(lambda found: " " if found[0].startswith("//") else "''", text)
         _check_growth(code)
         self.uses_old = re.search(r"\boldSelf\b", code) is not None
-        self.is_linear = _is_linear(code)
+        self.most_values = _most_values(code)
         if optional_old:
             text = f"cel.bind(oldSelf, hasOld ? optional.of(old) : optional.none(), {text}\n)"
         self._environment = _environment(self_type)
@@ -79,9 +102,12 @@ class Program:
         variables = {"self": value, "hasOld": has_old}
         return self._environment.Activation(variables | {"oldSelf": old, "old": old} if has_old else variables)
 
-    def evaluate(self, variables: cel.Activation) -> Any:
-        """Its value, plain; raises EvaluationError."""
-        CALLS.left = _FUNCTION_WORK
+    def evaluate(self, variables: cel.Activation, budget: Budget | None = None) -> Any:
+        """Its value, plain; raises EvaluationError, and BudgetSpent."""
+        if budget is not None and budget.is_spent():
+            raise BudgetSpent
+        work = CALLS.left = _FUNCTION_WORK if budget is None else min(_FUNCTION_WORK, budget.function_work)
+        started = time.thread_time()
         try:
             result = self._expression.eval(variables)
         except RuntimeError as problem:
@@ -89,6 +115,11 @@ class Program:
             if "Iteration budget exceeded" in message:
                 message = "its loops have more than 9,999 iterations"
             raise EvaluationError(message) from None
+        finally:
+            if budget is not None:
+                budget.seconds -= time.thread_time() - started
+                budget.function_work -= min(work - CALLS.left, work)
+                budget.evaluations -= 1
         type_ = result.type()
         if type_ == cel.Type.ERROR:
             raise EvaluationError(str(result.value()))
@@ -100,10 +131,13 @@ def compile_expression(text: str, self_type: str = "dyn", *, optional_old: bool 
     return Program(text, self_type, optional_old=optional_old)
 
 
-def _is_linear(code: str) -> bool:
-    """Whether it visits each part of a value once: no loop, or one that reads nothing but its own items."""
+def _most_values(code: str) -> int | None:
+    """How many values `self` may have; None: any number, because each of its parts is visited a few times at most."""
     _, *more = _LOOP.split(code)
-    return not more or (len(more) == 1 and re.search(r"\b(?:self|oldSelf)\b", more[0]) is None)
+    # No loop, or one that reads nothing but its own items.
+    if not more or (len(more) == 1 and re.search(r"\b(?:self|oldSelf)\b", more[0]) is None):
+        return None
+    return min(MAX_VALUES, _MAX_COMPARED // max(len(_COMPARISON.findall(code)), 1))
 
 
 def _check_growth(code: str) -> None:
