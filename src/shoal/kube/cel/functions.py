@@ -15,7 +15,7 @@ from urllib.parse import SplitResult, parse_qs, urlsplit
 from cel_expr_python import cel
 
 from shoal.kube.quantity import BadQuantity, Quantity
-from shoal.kube.structural_schema.re2 import compiled
+from shoal.kube.re2 import compiled
 
 _ANY, _BOOL, _INT, _TEXT = cel.Type.DYN, cel.Type.BOOL, cel.Type.INT, cel.Type.STRING
 _LIST, _TEXTS = cel.Type.List(_ANY), cel.Type.List(_TEXT)
