@@ -237,7 +237,7 @@ def test_the_rules_of_an_object_share_the_work_of_functions() -> None:
 
 @pytest.mark.parametrize("rules", [1, 2])
 def test_the_rules_of_an_object_share_the_time_of_loops(monkeypatch: pytest.MonkeyPatch, rules: int) -> None:
-    monkeypatch.setattr(validation_rules, "MAX_SECONDS", 0.2)
+    monkeypatch.setattr(validation_rules, "MAX_STEPS", 10_000_000)
     row = {
         "type": "array",
         "items": NUMBER,
@@ -246,8 +246,7 @@ def test_the_rules_of_an_object_share_the_time_of_loops(monkeypatch: pytest.Monk
     crd = spec_of(fields(a={"type": "array", "items": row}))
     started = time.monotonic()
     (found,) = broken(crd, {"a": [list(range(1_000))] * 1_000})
-    assert found.startswith("spec.a[")
-    assert found.endswith(f"]: Forbidden: {WORDS}")
+    assert found == f"spec.a[{9 // rules}]: Forbidden: {WORDS}"
     assert time.monotonic() - started < 5
 
 

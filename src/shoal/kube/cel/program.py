@@ -3,9 +3,8 @@
 An expression that cannot be compiled raises `InvalidExpression`, one that cannot be evaluated `EvaluationError`.
 The parser bounds the depth of an expression, the evaluator the iterations of all its loops (9,999), and this module its
 length, what it can grow its values to, and the work of the functions it calls. The evaluator counts nothing else and
-cannot be interrupted: a loop that compares large values in each of its iterations may take seconds. Therefore
-`most_values` says how large a value an expression may be applied to, and a `Budget` ends a series of evaluations by the
-time they took. Its caller asks for both.
+cannot be interrupted: a loop that compares large values in each of its iterations may take seconds. Therefore its
+caller asks with `steps` for the most that an evaluation can take, and a `Budget` refuses what is too much for it.
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ from __future__ import annotations
 import ctypes
 import re
 import sys
-import time
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -25,7 +23,7 @@ from shoal.kube.cel.functions import CALLS, NAMES, declarations
 
 LONGEST_EXPRESSION = 10_000  # characters
 MAX_VALUES = 20_000  # in a value that an expression with nested or several loops is applied to
-_MAX_COMPARED = 100_000  # values that such an expression compares in one iteration
+MAX_ITERATIONS = 9_999  # of the evaluator
 _MAX_GROWTH = 10_000
 _FUNCTION_WORK = 1_000_000  # elements and characters that the functions of one evaluation are given
 
@@ -42,6 +40,8 @@ _OPAQUE = re.compile(
 _LOOP = re.compile(
     r"\.\s*(?:all|exists|exists_one|existsOne|map|filter|transformList|transformMap|optMap|optFlatMap)\s*\("
 )
+_STEPS_OF_ITERATION = 6
+# What can read all parts of a value at once.
 _COMPARISON = re.compile(rf"==|!=|\bin\b|\b(?:{'|'.join(map(re.escape, sorted(NAMES)))})\s*\(")
 _BINDING = re.compile(r"\bcel\s*\.\s*bind\s*\(")
 
@@ -65,20 +65,23 @@ class BudgetSpent(Exception):
 
 @dataclass(slots=True)
 class Budget:
-    """What several evaluations may take together. One that has begun is not ended by it."""
+    """What several evaluations may take together."""
 
-    seconds: float  # of the processor
-    function_work: int
+    steps: int  # about 50 ns each, up to 150 where functions are given lists; the most that evaluations can take
+    function_work: int  # elements and characters that functions are given
     evaluations: int
 
-    def is_spent(self) -> bool:
-        return self.seconds <= 0 or self.function_work <= 0 or self.evaluations <= 0
+    def charge(self, steps: int) -> None:
+        self.steps -= steps
+        self.evaluations -= 1
+        if self.steps < 0 or self.evaluations < 0 or self.function_work <= 0:
+            raise BudgetSpent
 
 
 class Program:
     """A compiled expression over `self` and `oldSelf`, which have the type `self_type`, for example list<string>."""
 
-    __slots__ = ("_environment", "_expression", "most_values", "type_name", "uses_old")
+    __slots__ = ("_cost", "_environment", "_expression", "is_linear", "type_name", "uses_old")
 
     def __init__(self, text: str, self_type: str = "dyn", *, optional_old: bool = False) -> None:
         if len(text) > LONGEST_EXPRESSION:
@@ -86,7 +89,8 @@ class Program:
         code = _OPAQUE.sub(lambda found: " " if found[0].startswith("//") else "''", text)
         _check_growth(code)
         self.uses_old = re.search(r"\boldSelf\b", code) is not None
-        self.most_values = _most_values(code)
+        self.is_linear = _is_linear(code)
+        self._cost = _cost(code)
         if optional_old:
             text = f"cel.bind(oldSelf, hasOld ? optional.of(old) : optional.none(), {text}\n)"
         self._environment = _environment(self_type)
@@ -102,12 +106,19 @@ class Program:
         variables = {"self": value, "hasOld": has_old}
         return self._environment.Activation(variables | {"oldSelf": old, "old": old} if has_old else variables)
 
-    def evaluate(self, variables: cel.Activation, budget: Budget | None = None) -> Any:
-        """Its value, plain; raises EvaluationError, and BudgetSpent."""
-        if budget is not None and budget.is_spent():
-            raise BudgetSpent
+    def steps(self, size: int) -> int:
+        """The most that an evaluation takes where the values have `size` parts."""
+        loops, depth, own_items, comparisons = self._cost
+        if self.is_linear:
+            return _STEPS_OF_ITERATION * (1 + loops * (size + own_items)) + comparisons * size
+        iterations: int = min(loops * (size + own_items) ** depth, MAX_ITERATIONS)
+        return iterations * (_STEPS_OF_ITERATION + comparisons * size)
+
+    def evaluate(self, variables: cel.Activation, budget: Budget | None = None, steps: int = 0) -> Any:
+        """Its value, plain; raises EvaluationError, and BudgetSpent before it would take too much."""
+        if budget is not None:
+            budget.charge(steps)
         work = CALLS.left = _FUNCTION_WORK if budget is None else min(_FUNCTION_WORK, budget.function_work)
-        started = time.thread_time()
         try:
             result = self._expression.eval(variables)
         except RuntimeError as problem:
@@ -117,9 +128,7 @@ class Program:
             raise EvaluationError(message) from None
         finally:
             if budget is not None:
-                budget.seconds -= time.thread_time() - started
                 budget.function_work -= min(work - CALLS.left, work)
-                budget.evaluations -= 1
         type_ = result.type()
         if type_ == cel.Type.ERROR:
             raise EvaluationError(str(result.value()))
@@ -131,13 +140,24 @@ def compile_expression(text: str, self_type: str = "dyn", *, optional_old: bool 
     return Program(text, self_type, optional_old=optional_old)
 
 
-def _most_values(code: str) -> int | None:
-    """How many values `self` may have; None: any number, because each of its parts is visited a few times at most."""
+def _is_linear(code: str) -> bool:
+    """Whether it visits each part of a value once: no loop, or one that reads nothing but its own items."""
     _, *more = _LOOP.split(code)
-    # No loop, or one that reads nothing but its own items.
-    if not more or (len(more) == 1 and re.search(r"\b(?:self|oldSelf)\b", more[0]) is None):
-        return None
-    return min(MAX_VALUES, _MAX_COMPARED // max(len(_COMPARISON.findall(code)), 1))
+    return not more or (len(more) == 1 and re.search(r"\b(?:self|oldSelf)\b", more[0]) is None)
+
+
+def _cost(code: str) -> tuple[int, int, int, int]:
+    """Its loops, how deep they are nested, the items of lists it makes itself, and its comparisons."""
+    depth = 0
+    open_calls: list[bool] = []
+    for found in re.finditer(rf"({_LOOP.pattern})|[(\[{{]|[)\]}}]", code):
+        if found[0] in (")", "]", "}"):
+            del open_calls[-1:]
+        else:
+            open_calls.append(found[1] is not None)
+            depth = max(depth, sum(open_calls))
+    own_items = MAX_ITERATIONS if re.search(r"\b(?:split|findAll)\s*\(", code) else code.count(",")
+    return len(_LOOP.findall(code)), depth, own_items, len(_COMPARISON.findall(code))
 
 
 def _check_growth(code: str) -> None:

@@ -27,10 +27,10 @@ if TYPE_CHECKING:  # the evaluator is loaded when a rule is
     from shoal.kube.cel.program import Program
 
 RULES = "x-kubernetes-validations"
-# For one object. The evaluator does not count the iterations of all rules together, hence the seconds.
-MAX_EVALUATIONS = 100_000
+# For one object:
+MAX_STEPS = 10**9  # that the evaluations can take, see `program.Budget`
 MAX_FUNCTION_WORK = 10_000_000  # elements and characters that functions are given
-MAX_SECONDS = 10.0  # of the processor
+MAX_EVALUATIONS = 100_000
 # After such mistakes in its schema, an API server does not apply rules to an object: they could read what is not there.
 BLOCKING = frozenset(
     {"FieldValueNotSupported", "FieldValueRequired", "FieldValueTooLong", "FieldValueTooMany", "FieldValueTypeInvalid"}
@@ -67,7 +67,10 @@ class Rule:
     reason: str
     path: str  # of the field it is reported at, below its place
     needs_old: bool
-    most_values: int | None  # in a value it is applied to
+
+    @property
+    def is_linear(self) -> bool:
+        return self.program.is_linear and (self.message_program is None or self.message_program.is_linear)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,17 +180,8 @@ def _rule(
     if program is None or len(problems) > count:
         return None
     needs_old = program.uses_old and not optional_old
-    limits = [each.most_values for each in (program, message_program) if each and each.most_values is not None]
-    return Rule(
-        text,
-        program,
-        message or f"failed rule: {text.strip()}",
-        message_program,
-        reason or "FieldValueInvalid",
-        field_path,
-        needs_old,
-        min(limits, default=None),
-    )
+    kept = message or f"failed rule: {text.strip()}"
+    return Rule(text, program, kept, message_program, reason or "FieldValueInvalid", field_path, needs_old)
 
 
 def _all_of(rules: Sequence[Rule], self_type: str) -> Program | None:
@@ -314,18 +308,17 @@ def broken_rules(kind: Kind, obj: Obj, old: Obj | None = None) -> list[Cause]:
             _verdicts.clear()
         value = _value(openapi, obj, is_resource=True)
         before = _MISSING if old is None else _value(openapi, old, is_resource=True)
-        found = _verdicts[digest] = bounded(_Check(max(_size(value), _size(before))).run(tree, value, before, ""))
+        found = _verdicts[digest] = bounded(_Check().run(tree, value, before, ""))
     return list(found)
 
 
 class _Check:
     """One walk over an object."""
 
-    def __init__(self, size: int) -> None:
+    def __init__(self) -> None:
         from shoal.kube.cel.program import Budget
 
-        self._size = size  # of the object, or of the old one
-        self._budget = Budget(MAX_SECONDS, MAX_FUNCTION_WORK, MAX_EVALUATIONS)
+        self._budget = Budget(MAX_STEPS, MAX_FUNCTION_WORK, MAX_EVALUATIONS)
         self._is_over = False
 
     def run(self, tree: RuleTree, value: Any, old: Any, path: str) -> Iterator[Cause]:
@@ -351,34 +344,37 @@ class _Check:
                 yield from self.run(tree.items, child, counterpart, f"{path}[{index}]")
 
     def _broken(self, tree: RuleTree, rules: list[Rule], value: Any, old: Any, path: str) -> Iterator[Cause]:
-        from shoal.kube.cel.program import BudgetSpent
+        from shoal.kube.cel.program import MAX_VALUES, BudgetSpent
 
         if self._is_over:
             return
-        most = min((rule.most_values for rule in rules if rule.most_values is not None), default=self._size)
-        if self._size > most and max(_size(value), _size(old)) > most:
-            yield forbidden(path, f"more than {most} values, and a validation rule compares them with each other")
+        size = max(_size(value), _size(old))
+        if size > MAX_VALUES and not all(rule.is_linear for rule in rules):
+            yield forbidden(path, f"more than {MAX_VALUES} values, and a validation rule compares them with each other")
             return
         try:
-            yield from self._evaluated(tree, rules, value, old, path)
+            yield from self._evaluated(tree, rules, value, old, path, size)
         except BudgetSpent:
             self._is_over = True
             yield forbidden(path, "the validation rules of the object need more work than one check may take")
 
-    def _evaluated(self, tree: RuleTree, rules: list[Rule], value: Any, old: Any, path: str) -> Iterator[Cause]:
+    def _evaluated(
+        self, tree: RuleTree, rules: list[Rule], value: Any, old: Any, path: str, size: int
+    ) -> Iterator[Cause]:
         from shoal.kube.cel.program import EvaluationError
 
         has_old = old is not _MISSING
         variables = rules[0].program.bind(value, old if has_old else None, has_old=has_old)
         if tree.all_of is not None:
             try:
-                if tree.all_of.evaluate(variables, self._budget) is True:
+                steps = sum(rule.program.steps(size) for rule in rules if not rule.program.uses_old)
+                if tree.all_of.evaluate(variables, self._budget, steps) is True:
                     rules = [rule for rule in rules if rule.program.uses_old]
             except EvaluationError:
                 pass  # reported below, with the rule
         for rule in rules:
             try:
-                if rule.program.evaluate(variables, self._budget) is True:
+                if rule.program.evaluate(variables, self._budget, rule.program.steps(size)) is True:
                     continue
                 message = rule.message
             except EvaluationError as problem:
@@ -387,7 +383,8 @@ class _Check:
                 continue
             if rule.message_program is not None:
                 try:
-                    made = rule.message_program.evaluate(variables, self._budget)
+                    steps = rule.message_program.steps(size)
+                    made = rule.message_program.evaluate(variables, self._budget, steps)
                 except EvaluationError:
                     made = None  # the message of the rule serves
                 if isinstance(made, str) and made.strip() and "\n" not in made and len(made) <= _LONGEST_MESSAGE:
