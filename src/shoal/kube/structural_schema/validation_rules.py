@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from hashlib import blake2b
@@ -46,7 +46,6 @@ _KEYWORDS = frozenset((
     "true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if", "import", "let",
     "loop", "package", "namespace", "return", "var", "void", "while",
 ))  # fmt: skip
-_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _ESCAPES = {"__": "__underscores__", ".": "__dot__", "-": "__dash__", "/": "__slash__"}
 _METADATA: Obj = {
     "type": "object",
@@ -139,19 +138,9 @@ def _rule(
 ) -> Rule | None:
     from shoal.kube.cel.program import InvalidExpression, compile_expression
 
-    text, message, reason = written.get("rule") or "", written.get("message") or "", written.get("reason")
+    text = written.get("rule") or ""
     count = len(problems)
-    if not text.strip():
-        problems.append(required(f"{path}.rule", "rule is not specified"))
-    if message and not message.strip():
-        problems.append(invalid(f"{path}.message", message, "message must be non-empty if specified"))
-    if "\n" in message:
-        problems.append(invalid(f"{path}.message", message, "message must not contain line breaks"))
-    if reason is not None and reason not in _PREFIXES:
-        problems.append(not_supported(f"{path}.reason", reason, sorted(_PREFIXES)))
-    field_path = written.get("fieldPath") or ""
-    if field_path and not _is_declared(props, field_path):
-        problems.append(invalid(f"{path}.fieldPath", field_path, "must refer to a declared field of the object"))
+    problems += _written_problems(written, props, path)
     if len(problems) > count:
         return None
     optional_old = bool(written.get("optionalOldSelf"))
@@ -169,19 +158,43 @@ def _rule(
     except InvalidExpression as problem:
         problems.append(invalid(f"{path}.rule", text, f"compilation failed: {problem}"))
     if expression := written.get("messageExpression"):
-        try:
-            message_program = compile_(expression)
-            if message_program.type_name not in ("STRING", "DYN"):
-                what = "messageExpression must evaluate to a string"
-                problems.append(invalid(f"{path}.messageExpression", expression, what))
-        except InvalidExpression as problem:
-            what = f"messageExpression compilation failed: {problem}"
-            problems.append(invalid(f"{path}.messageExpression", expression, what))
+        message_program = _message_program(expression, compile_, f"{path}.messageExpression", problems)
     if program is None or len(problems) > count:
         return None
     needs_old = program.uses_old and not optional_old
-    kept = message or f"failed rule: {text.strip()}"
-    return Rule(text, program, kept, message_program, reason or "FieldValueInvalid", field_path, needs_old)
+    message = written.get("message") or f"failed rule: {text.strip()}"
+    reason, field_path = written.get("reason") or "FieldValueInvalid", written.get("fieldPath") or ""
+    return Rule(text, program, message, message_program, reason, field_path, needs_old)
+
+
+def _written_problems(written: Obj, props: Obj, path: str) -> Iterator[Cause]:
+    """What is wrong beside the expressions."""
+    message, reason, field_path = written.get("message") or "", written.get("reason"), written.get("fieldPath")
+    if not (written.get("rule") or "").strip():
+        yield required(f"{path}.rule", "rule is not specified")
+    if message and not message.strip():
+        yield invalid(f"{path}.message", message, "message must be non-empty if specified")
+    if "\n" in message:
+        yield invalid(f"{path}.message", message, "message must not contain line breaks")
+    if reason is not None and reason not in _PREFIXES:
+        yield not_supported(f"{path}.reason", reason, sorted(_PREFIXES))
+    if field_path and not _is_declared(props, field_path):
+        yield invalid(f"{path}.fieldPath", field_path, "must refer to a declared field of the object")
+
+
+def _message_program(
+    expression: str, compile_: Callable[[str], Program], path: str, problems: list[Cause]
+) -> Program | None:
+    from shoal.kube.cel.program import InvalidExpression
+
+    try:
+        program = compile_(expression)
+    except InvalidExpression as problem:
+        problems.append(invalid(path, expression, f"messageExpression compilation failed: {problem}"))
+        return None
+    if program.type_name not in ("STRING", "DYN"):
+        problems.append(invalid(path, expression, "messageExpression must evaluate to a string"))
+    return program
 
 
 def _all_of(rules: Sequence[Rule], self_type: str) -> Program | None:
