@@ -67,7 +67,7 @@ class BudgetSpent(Exception):
 class Budget:
     """What several evaluations may take together."""
 
-    steps: int  # about 50 ns each, up to 150 where functions are given lists; the most that evaluations can take
+    steps: int  # of about 50 ns, 150 where functions are given lists; the most that evaluations can take
     function_work: int  # elements and characters that functions are given
     evaluations: int
 
