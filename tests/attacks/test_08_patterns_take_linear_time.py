@@ -14,7 +14,7 @@ from shoal.apiserver.app import build_application
 from shoal.cluster.embedded import EmbeddedCluster
 from shoal.dialects.framework.settings import settings
 from shoal.kube import kinds
-from shoal.kube.structural_schema.re2 import BadPattern, compiled
+from shoal.kube.re2 import BadPattern, compiled
 from shoal.scheduler.api.hypernodes import check
 from shoal.scheduler.cache.hypernode_domains import selected_members
 

@@ -18,7 +18,7 @@ from shoal.engine.policies import (
     PodPattern,
     Span,
 )
-from shoal.kube.structural_schema.re2 import Pattern, compiled
+from shoal.kube.re2 import Pattern, compiled
 
 REST = FailureRule(FailureClass.UNKNOWN, phrase="Unrecognized")
 NO_CODE = Outcome(FailureClass.UNKNOWN, -300, "NoContainer")

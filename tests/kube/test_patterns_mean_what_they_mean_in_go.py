@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from shoal.kube.structural_schema.re2 import BadPattern, compiled
+from shoal.kube.re2 import BadPattern, compiled
 
 MATCHES = [
     (r"^a$", "a", True),

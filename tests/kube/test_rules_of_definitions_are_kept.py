@@ -11,7 +11,7 @@ import pytest
 
 from kit.crd_builders import definition, version
 from shoal.kube.objects import Obj
-from shoal.kube.structural_schema import broken_rules, crd_problems, kinds_of
+from shoal.kube.structural_schema import broken_rules, crd_problems, kinds_of, validation_rules
 
 NUMBER: Obj = {"type": "integer"}
 TEXT: Obj = {"type": "string"}
@@ -143,6 +143,7 @@ def test_what_did_not_change_is_not_asked_again() -> None:
         (fields(a={"type": "array", "items": TEXT}), {"a": ["x", "y"]}, "sets.contains(self.a, ['y'])"),
         (fields(a={"type": "array", "items": TEXT}), {"a": ["x", "y"]}, "self.a.indexOf('y') == 1"),
         (fields(a=TEXT), {}, "self.?a.orValue('none') == 'none'"),
+        (fields(a=TEXT), {"a": "cel.bind(a, b)"}, "self.a == 'cel.bind(a, b)' // cel.bind(a, b)"),
         (fields(a=TEXT), {"a": "ab12"}, "self.a.find('[0-9]+') == '12' && self.a.upperAscii().substring(0, 1) == 'A'"),
     ],
 )  # fmt: skip
@@ -161,6 +162,7 @@ def test_the_root_has_a_name() -> None:
 
 # --- definitions ---------------------------------------------------------------------------------------------------
 
+OPTIONALS = "optional.of('a').optMap(a, " * 20 + "a + a" + " + a).orValue('')" * 20 + ".size() == 1"
 AT = "spec.validation.openAPIV3Schema.properties[spec].x-kubernetes-validations[0]"
 
 
@@ -180,6 +182,12 @@ AT = "spec.validation.openAPIV3Schema.properties[spec].x-kubernetes-validations[
         ({"rule": "true || " * 1300 + "true"}, "rule", "longer than 10000 characters"),
         ({"rule": "(" * 100 + "true" + ")" * 100}, "rule", "recursion limit"),
         ({"rule": "[self.low]" + ".map(a, a + a)" * 20 + ".size() == 1"}, "rule", "too large to evaluate"),
+        ({"rule": "true // '\n && " + "[1]" + ".map(a, a + a)" * 20 + ".size() == 1 // '"}, "rule", "too large"),
+        ({"rule": "'''a'b''' == 'x' || [1]" + ".map(a, a + a)" * 20 + " == [1] || 'y' == ''"}, "rule", "too large"),
+        ({"rule": OPTIONALS}, "rule", "too large to evaluate"),
+        ({"rule": "cel.bind(v, 'a', v + v).size() == 2"}, "rule", "cel.bind is not supported"),
+        ({"rule": "cel . // comment\n bind(v, 1, v) == 1"}, "rule", "cel.bind is not supported"),
+        ({"rule": "cel.bind(v, 1, v) == 1", "optionalOldSelf": True}, "rule", "cel.bind is not supported"),
     ],
 )  # fmt: skip
 def test_a_definition_is_refused_for_its_rules(rule: Obj, field: str, words: str) -> None:
@@ -206,6 +214,8 @@ def test_a_rule_about_changes_needs_something_to_compare_with() -> None:
         ("self.all(a, self.indexOf(a) >= 0)", 3_000),
         ("self.all(a, a >= 0)", 30_000),
         ("self.all(a, self == self)", 30_000),
+        ("self.all(a, self == self" + " && self == self" * 500 + ")", 5_000),
+        ("self.all(a, self.indexOf(a) >= 0" + " && self.indexOf(a) >= 0" * 300 + ")", 5_000),
     ],
 )
 def test_a_costly_rule_is_an_error_of_the_object(rule: str, size: int) -> None:
@@ -213,6 +223,110 @@ def test_a_costly_rule_is_an_error_of_the_object(rule: str, size: int) -> None:
     (found,) = broken(spec_of({"type": "array", "items": NUMBER}, rule), list(range(size)))
     assert found.startswith("spec: ")
     assert time.monotonic() - started < 30
+
+
+WORDS = "the validation rules of the object need more work than one check may take"
+
+
+def test_the_rules_of_an_object_share_the_work_of_functions() -> None:
+    item = {**TEXT, "x-kubernetes-validations": [{"rule": "self.lowerAscii() == self"}]}
+    crd = spec_of(fields(a={"type": "array", "items": item}))
+    assert broken(crd, {"a": ["a" * 50_000] * 150}) == []
+    assert broken(crd, {"a": ["a" * 50_000] * 300})[-1] == f"spec.a[200]: Forbidden: {WORDS}"
+
+
+@pytest.mark.parametrize("rules", [1, 2])
+def test_the_rules_of_an_object_share_the_time_of_loops(monkeypatch: pytest.MonkeyPatch, rules: int) -> None:
+    monkeypatch.setattr(validation_rules, "MAX_STEPS", 10_000_000)
+    row = {
+        "type": "array",
+        "items": NUMBER,
+        "x-kubernetes-validations": [{"rule": "self.all(a, self == self)"}] * rules,
+    }
+    crd = spec_of(fields(a={"type": "array", "items": row}))
+    started = time.monotonic()
+    (found,) = broken(crd, {"a": [list(range(1_000))] * 1_000})
+    assert found == f"spec.a[{9 // rules}]: Forbidden: {WORDS}"
+    assert time.monotonic() - started < 5
+
+
+def test_the_rules_of_an_object_are_evaluated_a_limited_number_of_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(validation_rules, "MAX_EVALUATIONS", 100)
+    crd = spec_of(fields(a={"type": "array", "items": {**NUMBER, "x-kubernetes-validations": [{"rule": "self >= 0"}]}}))
+    assert broken(crd, {"a": list(range(100))}) == []
+    assert broken(crd, {"a": list(range(200))}) == [f"spec.a[100]: Forbidden: {WORDS}"]
+
+
+def test_a_large_old_value_is_not_compared_either() -> None:
+    schema = {"type": "array", "items": NUMBER}
+    (found,) = broken(spec_of(schema, "oldSelf.all(a, a in oldSelf)"), [1], list(range(30_000)))
+    assert "more than 20000 values" in found
+
+
+def test_a_made_message_is_bounded_like_its_rule() -> None:
+    rule = {"rule": "false", "messageExpression": "string(self.all(a, self == self))"}
+    (found,) = broken(spec_of({"type": "array", "items": NUMBER}, rule), list(range(30_000)))
+    assert "more than 20000 values" in found
+
+
+def test_joining_is_bounded_before_it_is_done() -> None:
+    rule = "[self, self, self].map(a, a).map(a, [a, a, a]).all(a, a.join().size() > 0)"
+    (found,) = broken(spec_of(TEXT, rule), "a" * 500_000)
+    assert "a text of more than 1048576 characters" in found
+
+
+@pytest.mark.parametrize(
+    ("call", "found"),
+    [
+        ("'aaa'.findAll('^a')", "['a']"),
+        (r"'xfoo foo'.findAll('\\bfoo')", "['foo']"),
+        ("'baac'.findAll('a*')", "['', 'aa', '']"),
+        ("'é漢'.findAll('x*')", "['', '', '']"),
+        ("'é漢é'.findAll('é')", "['é', 'é']"),
+        ("'a1b2'.findAll('[0-9]')", "['1', '2']"),
+        ("'a1b2'.findAll('[0-9]', 1)", "['1']"),
+        ("'a1b2'.findAll('[0-9]', 0)", "[]"),
+        ("'a1b2'.findAll('[0-9]', -1)", "['1', '2']"),
+        ("''.findAll('a')", "[]"),
+        ("''.findAll('a*')", "['']"),
+    ],
+)
+def test_find_all_finds_what_go_finds(call: str, found: str) -> None:
+    assert broken(spec_of(RANGE, f"{call} == {found}"), {}) == []
+
+
+@pytest.mark.parametrize("pattern", ["a", "a(.*b)?"])
+def test_the_searches_of_find_all_are_bounded(pattern: str) -> None:
+    started = time.monotonic()
+    (found,) = broken(spec_of(TEXT, f"self.findAll('{pattern}').size() > 0"), "a" * 200_000)
+    assert "called too often" in found
+    assert time.monotonic() - started < 2
+
+
+@pytest.mark.parametrize("function", ["contains", "equivalent", "intersects"])
+def test_sets_are_compared_in_time_linear_in_their_sizes(function: str) -> None:
+    spec = fields(a={"type": "array", "items": NUMBER}, b={"type": "array", "items": NUMBER})
+    rule = f"sets.{function}(self.a, self.b)"
+    started = time.monotonic()
+    found = broken(spec_of(spec, rule), {"a": list(range(16_000)), "b": list(range(16_000, 32_000))})
+    assert found == [f"spec: Invalid value: failed rule: {rule}"]
+    assert time.monotonic() - started < 1
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "sets.contains([1, 2, 2.0], [2.0, 1, 1])",
+        "!sets.contains([dyn(1)], [dyn(true)])",
+        "!sets.contains([dyn(1)], [dyn('1')])",
+        "sets.contains([1], [])",
+        "sets.equivalent([{'a': [1], 'b': 2}], [{'b': 2, 'a': [1]}])",
+        "!sets.equivalent([1, 2], [1])",
+        "sets.intersects([1, 2], [2, 3]) && !sets.intersects([1], [2]) && !sets.intersects([], [])",
+    ],
+)
+def test_sets_hold_each_value_once(rule: str) -> None:
+    assert broken(spec_of(RANGE, rule), {}) == []
 
 
 def test_nulls_in_rules_do_not_wear_out() -> None:

@@ -15,7 +15,7 @@ import msgspec
 
 from shoal.engine.observed import ContainerState, ObservedPod, Refused
 from shoal.engine.types import BAD, ContainerEnd, Detail, FailureClass, Outcome
-from shoal.kube.structural_schema.re2 import Pattern
+from shoal.kube.re2 import Pattern
 
 if TYPE_CHECKING:
     from shoal.engine.pod_outcomes import PodEndPolicy

@@ -54,20 +54,20 @@ def _structural(schema: Obj, named: dict[str, Any], *, defaults: bool) -> Obj:
             choice = named[choice["$ref"].rpartition("/")[2]]
         rest = {key: value for key, value in schema.items() if key != "anyOf"}
         return _structural({**choice, **rest, "nullable": True}, named, defaults=defaults)
-    result: Obj = {}
-    for key, value in schema.items():
-        if key in ("title", "$defs") or (key in ("default", "required") and not defaults):
-            continue
-        if key == "properties":
-            result[key] = {name: _structural(child, named, defaults=defaults) for name, child in value.items()}
-        elif key in ("items", "additionalProperties") and isinstance(value, dict):
-            result[key] = _structural(value, named, defaults=defaults)
-        elif key == "description":
-            result[key] = " ".join(value.split())
-        elif key != "default":
-            result[key] = value
-        elif value is not None:  # absent and null mean the same here
-            result[key] = _without_absent(value)
+    dropped = {"title", "$defs"} if defaults else {"title", "$defs", "default", "required"}
+    result: Obj = {key: value for key, value in schema.items() if key not in dropped}
+    if "description" in result:
+        result["description"] = " ".join(result["description"].split())
+    if "properties" in result:
+        fields = result["properties"].items()
+        result["properties"] = {name: _structural(child, named, defaults=defaults) for name, child in fields}
+    for key in ("items", "additionalProperties"):
+        if isinstance(result.get(key), dict):
+            result[key] = _structural(result[key], named, defaults=defaults)
+    if result.get("default") is not None:
+        result["default"] = _without_absent(result["default"])
+    else:
+        result.pop("default", None)  # absent and null mean the same here
     if "enum" in result:
         result.setdefault("type", "string")
     return result

@@ -16,7 +16,7 @@ from shoal.dialects.framework.controller_outcomes import CONFLICT, PERMANENT, TR
 from shoal.dialects.validation_errors import StrictModel
 from shoal.engine import FailureClass
 from shoal.engine.policies import ContainerPattern, FailureRule, PodPattern, Span
-from shoal.kube.structural_schema.re2 import BadPattern, Pattern, compiled
+from shoal.kube.re2 import BadPattern, Pattern, compiled
 
 RESERVED = (range(-999, 1), range(200, 220))
 

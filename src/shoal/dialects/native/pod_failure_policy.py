@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from shoal.engine import FailureClass, Outcome
 from shoal.engine.policies import ContainerPattern, FailurePolicy, FailureRule, PodPattern, Span
 from shoal.kube.objects import Obj
+from shoal.kube.re2 import compiled
 from shoal.kube.schema_errors import FieldWarning
-from shoal.kube.structural_schema.re2 import compiled
 
 COMPLETE = Outcome(FailureClass.OK, phrase="CompletionsReached", text="Reached expected number of succeeded pods")
 BY_SUCCESS_POLICY = Outcome(FailureClass.OK, phrase="SuccessPolicy", text="Matched rules at index 0")

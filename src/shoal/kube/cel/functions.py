@@ -8,19 +8,20 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any
 from urllib.parse import SplitResult, parse_qs, urlsplit
 
 from cel_expr_python import cel
 
 from shoal.kube.quantity import BadQuantity, Quantity
-from shoal.kube.structural_schema.re2 import compiled
+from shoal.kube.re2 import compiled
 
 _ANY, _BOOL, _INT, _TEXT = cel.Type.DYN, cel.Type.BOOL, cel.Type.INT, cel.Type.STRING
 _LIST, _TEXTS = cel.Type.List(_ANY), cel.Type.List(_TEXT)
 _QUANTITY = _URL = cel.Type.Map(_TEXT, _TEXT)
 _ITEMS = (_TEXT, _INT, cel.Type.DOUBLE, _BOOL)  # an overload of its own each: no argument is passed as dyn
+_SEARCHED_AT_ONCE = 64  # characters, in the time of one call; each match of findAll may have to read the whole text
 _LONGEST_TEXT = 2**20  # that `replace`, `join` or `quote` may build
 
 
@@ -77,10 +78,10 @@ def _part_of_url(part: Callable[[SplitResult], Any]) -> Callable[[dict[str, str]
     return lambda url: part(urlsplit(url["url"]))
 
 
-def _bounded(text: str) -> str:
-    if len(text) > _LONGEST_TEXT:
+def _join(texts: Sequence[str], by: str = "") -> str:
+    if sum(map(len, texts)) + len(texts) * len(by) > _LONGEST_TEXT:
         raise ValueError(f"a text of more than {_LONGEST_TEXT} characters")
-    return text
+    return by.join(texts)
 
 
 def _replace(text: str, old: str, new: str, most: int = -1) -> str:
@@ -97,6 +98,21 @@ def _last_index(items: Sequence[Any], item: Any) -> int:
     return len(items) - 1 - _index(items[::-1], item) if item in items else -1
 
 
+def _members(items: Sequence[Any]) -> set[str]:
+    return set(map(_canonical, items))
+
+
+def _canonical(value: Any) -> str:
+    """The same for equal values. A text, because the hashes of numbers and tuples can be made to collide."""
+    if isinstance(value, dict):
+        return "{" + ",".join(sorted(f"{_canonical(name)}:{_canonical(child)}" for name, child in value.items())) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(map(_canonical, value)) + "]"
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return repr(value)
+
+
 def _substring(text: str, start: int, end: int | None = None) -> str:
     stop = len(text) if end is None else end
     if not 0 <= start <= stop <= len(text):
@@ -110,12 +126,11 @@ def _char_at(text: str, index: int) -> str:
     return text[index : index + 1]
 
 
-def _find_all(text: str, pattern: str, most: int = -1) -> list[str]:
+def _find_all(text: str, pattern: str, most: int | None = None) -> list[str]:
     found: list[str] = []
-    expression, rest = compiled(pattern), text
-    while rest and most != len(found) and (match := expression.search(rest)) is not None:
+    for match in islice(compiled(pattern).find_all(text), most if most is None or most >= 0 else None):
+        CALLS.charge(1 + len(text) // _SEARCHED_AT_ONCE)
         found.append(match)
-        rest = rest[rest.index(match) + max(len(match), 1) :]
     return found
 
 
@@ -133,10 +148,7 @@ _METHODS: dict[str, list[_Overload]] = {
         ([_TEXT, _TEXT, _INT], _TEXTS, lambda text, by, most: text.split(by, most - 1) if most else []),
     ],
     "substring": [([_TEXT, _INT], _TEXT, _substring), ([_TEXT, _INT, _INT], _TEXT, _substring)],
-    "join": [
-        ([_TEXTS], _TEXT, lambda texts: _bounded("".join(texts))),
-        ([_TEXTS, _TEXT], _TEXT, lambda texts, by: _bounded(by.join(texts))),
-    ],
+    "join": [([_TEXTS], _TEXT, _join), ([_TEXTS, _TEXT], _TEXT, _join)],
     # strings and lists
     "indexOf": [([_TEXT, _TEXT], _INT, str.find), *(([_LIST, item], _INT, _index) for item in _ITEMS)],
     "lastIndexOf": [([_TEXT, _TEXT], _INT, str.rfind), *(([_LIST, item], _INT, _last_index) for item in _ITEMS)],
@@ -174,15 +186,11 @@ _FUNCTIONS: dict[str, list[_Overload]] = {
     "isQuantity": [([_TEXT], _BOOL, _is_quantity)],
     "url": [([_TEXT], _URL, _url)],
     "isURL": [([_TEXT], _BOOL, _is_url)],
-    "sets.contains": [([_LIST, _LIST], _BOOL, lambda items, others: all(each in items for each in others))],
-    "sets.intersects": [([_LIST, _LIST], _BOOL, lambda items, others: any(each in items for each in others))],
-    "sets.equivalent": [
-        (
-            [_LIST, _LIST],
-            _BOOL,
-            lambda items, others: all(each in items for each in others) and all(each in others for each in items),
-        )
+    "sets.contains": [([_LIST, _LIST], _BOOL, lambda items, others: _members(items) >= _members(others))],
+    "sets.intersects": [
+        ([_LIST, _LIST], _BOOL, lambda items, others: not _members(items).isdisjoint(_members(others)))
     ],
+    "sets.equivalent": [([_LIST, _LIST], _BOOL, lambda items, others: _members(items) == _members(others))],
 }
 
 
@@ -196,15 +204,28 @@ class _Calls(threading.local):  # webhooks review in threads
 
     def counted(self, function: Callable[..., Any]) -> Callable[..., Any]:
         def call(*arguments: Any) -> Any:
-            self.left -= 1 + sum(len(each) for each in arguments if isinstance(each, list | str))
-            if self.left < 0:
-                raise ValueError("the functions of the rule are called too often, or with too much")
+            self.charge(1)
+            self.charge(sum(len(each) if isinstance(each, str) else _parts(each) for each in arguments))
             return function(*arguments)
 
         return call
 
+    def charge(self, amount: int) -> None:
+        self.left -= amount
+        if self.left < 0:
+            raise ValueError("the functions of the rule are called too often, or with too much")
+
+
+def _parts(value: Any) -> int:
+    if isinstance(value, str):
+        return 1 + len(value) // 64  # texts within lists are only compared and copied
+    if isinstance(value, dict):
+        return 1 + sum(map(_parts, value.values()))
+    return 1 + sum(map(_parts, value)) if isinstance(value, list) else 1
+
 
 CALLS = _Calls()
+NAMES = frozenset(_METHODS) | frozenset(_FUNCTIONS)
 
 
 def declarations() -> list[cel.FunctionDecl]:

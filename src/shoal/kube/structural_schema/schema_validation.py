@@ -17,8 +17,8 @@ import msgspec
 
 from shoal.kube import fast_validation
 from shoal.kube.errors import Cause, bounded
+from shoal.kube.re2 import BadPattern, compiled
 from shoal.kube.schema import Schema
-from shoal.kube.structural_schema.re2 import BadPattern, compiled
 from shoal.kube.structural_schema.string_formats import reads_as
 from shoal.kube.validation.errors import (
     duplicate,

@@ -12,9 +12,9 @@ from typing import Any
 
 from shoal.kube.errors import Cause
 from shoal.kube.objects import Obj
+from shoal.kube.re2 import BadPattern, compiled
 from shoal.kube.schema import unknown_fields
 from shoal.kube.structural_schema.keywords import children, keyword_problems
-from shoal.kube.structural_schema.re2 import BadPattern, compiled
 from shoal.kube.structural_schema.schema_parser import schema_below
 from shoal.kube.structural_schema.schema_validation import validate
 from shoal.kube.validation.errors import forbidden, invalid, required

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from hashlib import blake2b
@@ -27,8 +27,10 @@ if TYPE_CHECKING:  # the evaluator is loaded when a rule is
     from shoal.kube.cel.program import Program
 
 RULES = "x-kubernetes-validations"
-MAX_EVALUATIONS = 100_000  # of rules, for one object
-MAX_VALUES = 20_000  # in a value that a rule with nested or several loops is applied to
+# For one object:
+MAX_STEPS = 10**9  # that the evaluations can take, see `program.Budget`
+MAX_FUNCTION_WORK = 10_000_000  # elements and characters that functions are given
+MAX_EVALUATIONS = 100_000
 # After such mistakes in its schema, an API server does not apply rules to an object: they could read what is not there.
 BLOCKING = frozenset(
     {"FieldValueNotSupported", "FieldValueRequired", "FieldValueTooLong", "FieldValueTooMany", "FieldValueTypeInvalid"}
@@ -44,7 +46,6 @@ _KEYWORDS = frozenset((
     "true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if", "import", "let",
     "loop", "package", "namespace", "return", "var", "void", "while",
 ))  # fmt: skip
-_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _ESCAPES = {"__": "__underscores__", ".": "__dot__", "-": "__dash__", "/": "__slash__"}
 _METADATA: Obj = {
     "type": "object",
@@ -65,6 +66,10 @@ class Rule:
     reason: str
     path: str  # of the field it is reported at, below its place
     needs_old: bool
+
+    @property
+    def is_linear(self) -> bool:
+        return self.program.is_linear and (self.message_program is None or self.message_program.is_linear)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,19 +138,9 @@ def _rule(
 ) -> Rule | None:
     from shoal.kube.cel.program import InvalidExpression, compile_expression
 
-    text, message, reason = written.get("rule") or "", written.get("message") or "", written.get("reason")
+    text = written.get("rule") or ""
     count = len(problems)
-    if not text.strip():
-        problems.append(required(f"{path}.rule", "rule is not specified"))
-    if message and not message.strip():
-        problems.append(invalid(f"{path}.message", message, "message must be non-empty if specified"))
-    if "\n" in message:
-        problems.append(invalid(f"{path}.message", message, "message must not contain line breaks"))
-    if reason is not None and reason not in _PREFIXES:
-        problems.append(not_supported(f"{path}.reason", reason, sorted(_PREFIXES)))
-    field_path = written.get("fieldPath") or ""
-    if field_path and not _is_declared(props, field_path):
-        problems.append(invalid(f"{path}.fieldPath", field_path, "must refer to a declared field of the object"))
+    problems += _written_problems(written, props, path)
     if len(problems) > count:
         return None
     optional_old = bool(written.get("optionalOldSelf"))
@@ -163,19 +158,43 @@ def _rule(
     except InvalidExpression as problem:
         problems.append(invalid(f"{path}.rule", text, f"compilation failed: {problem}"))
     if expression := written.get("messageExpression"):
-        try:
-            message_program = compile_(expression)
-            if message_program.type_name not in ("STRING", "DYN"):
-                what = "messageExpression must evaluate to a string"
-                problems.append(invalid(f"{path}.messageExpression", expression, what))
-        except InvalidExpression as problem:
-            what = f"messageExpression compilation failed: {problem}"
-            problems.append(invalid(f"{path}.messageExpression", expression, what))
+        message_program = _message_program(expression, compile_, f"{path}.messageExpression", problems)
     if program is None or len(problems) > count:
         return None
     needs_old = program.uses_old and not optional_old
-    kept = message or f"failed rule: {text.strip()}"
-    return Rule(text, program, kept, message_program, reason or "FieldValueInvalid", field_path, needs_old)
+    message = written.get("message") or f"failed rule: {text.strip()}"
+    reason, field_path = written.get("reason") or "FieldValueInvalid", written.get("fieldPath") or ""
+    return Rule(text, program, message, message_program, reason, field_path, needs_old)
+
+
+def _written_problems(written: Obj, props: Obj, path: str) -> Iterator[Cause]:
+    """What is wrong beside the expressions."""
+    message, reason, field_path = written.get("message") or "", written.get("reason"), written.get("fieldPath")
+    if not (written.get("rule") or "").strip():
+        yield required(f"{path}.rule", "rule is not specified")
+    if message and not message.strip():
+        yield invalid(f"{path}.message", message, "message must be non-empty if specified")
+    if "\n" in message:
+        yield invalid(f"{path}.message", message, "message must not contain line breaks")
+    if reason is not None and reason not in _PREFIXES:
+        yield not_supported(f"{path}.reason", reason, sorted(_PREFIXES))
+    if field_path and not _is_declared(props, field_path):
+        yield invalid(f"{path}.fieldPath", field_path, "must refer to a declared field of the object")
+
+
+def _message_program(
+    expression: str, compile_: Callable[[str], Program], path: str, problems: list[Cause]
+) -> Program | None:
+    from shoal.kube.cel.program import InvalidExpression
+
+    try:
+        program = compile_(expression)
+    except InvalidExpression as problem:
+        problems.append(invalid(path, expression, f"messageExpression compilation failed: {problem}"))
+        return None
+    if program.type_name not in ("STRING", "DYN"):
+        problems.append(invalid(path, expression, "messageExpression must evaluate to a string"))
+    return program
 
 
 def _all_of(rules: Sequence[Rule], self_type: str) -> Program | None:
@@ -256,7 +275,9 @@ def _value(props: Obj, value: Any, *, is_resource: bool = False) -> Any:
 def _size(value: Any) -> int:
     if isinstance(value, dict):
         return 1 + sum(map(_size, value.values()))
-    return 1 + sum(map(_size, value)) if isinstance(value, list) else 1
+    if isinstance(value, list):
+        return 1 + sum(map(_size, value))
+    return 1 + len(value) // 100 if isinstance(value, str | bytes) else 1
 
 
 # --- checking an object --------------------------------------------------------------------------------------------
@@ -300,17 +321,18 @@ def broken_rules(kind: Kind, obj: Obj, old: Obj | None = None) -> list[Cause]:
             _verdicts.clear()
         value = _value(openapi, obj, is_resource=True)
         before = _MISSING if old is None else _value(openapi, old, is_resource=True)
-        check = _Check(is_large=_size(value) > MAX_VALUES)
-        found = _verdicts[digest] = bounded(check.run(tree, value, before, ""))
+        found = _verdicts[digest] = bounded(_Check().run(tree, value, before, ""))
     return list(found)
 
 
 class _Check:
     """One walk over an object."""
 
-    def __init__(self, *, is_large: bool) -> None:
-        self._is_large = is_large
-        self._left = MAX_EVALUATIONS
+    def __init__(self) -> None:
+        from shoal.kube.cel.program import Budget
+
+        self._budget = Budget(MAX_STEPS, MAX_FUNCTION_WORK, MAX_EVALUATIONS)
+        self._is_over = False
 
     def run(self, tree: RuleTree, value: Any, old: Any, path: str) -> Iterator[Cause]:
         if old is not _MISSING and old == value:
@@ -335,27 +357,37 @@ class _Check:
                 yield from self.run(tree.items, child, counterpart, f"{path}[{index}]")
 
     def _broken(self, tree: RuleTree, rules: list[Rule], value: Any, old: Any, path: str) -> Iterator[Cause]:
-        from shoal.kube.cel.program import EvaluationError
+        from shoal.kube.cel.program import MAX_VALUES, BudgetSpent
 
-        self._left -= len(rules)
-        if self._left < 0:
-            if self._left + len(rules) >= 0:
-                yield forbidden(path, f"the object needs more than {MAX_EVALUATIONS} evaluations of validation rules")
+        if self._is_over:
             return
-        if self._is_large and not all(rule.program.is_linear for rule in rules) and _size(value) > MAX_VALUES:
+        size = max(_size(value), _size(old))
+        if size > MAX_VALUES and not all(rule.is_linear for rule in rules):
             yield forbidden(path, f"more than {MAX_VALUES} values, and a validation rule compares them with each other")
             return
+        try:
+            yield from self._evaluated(tree, rules, value, old, path, size)
+        except BudgetSpent:
+            self._is_over = True
+            yield forbidden(path, "the validation rules of the object need more work than one check may take")
+
+    def _evaluated(
+        self, tree: RuleTree, rules: list[Rule], value: Any, old: Any, path: str, size: int
+    ) -> Iterator[Cause]:
+        from shoal.kube.cel.program import EvaluationError
+
         has_old = old is not _MISSING
         variables = rules[0].program.bind(value, old if has_old else None, has_old=has_old)
         if tree.all_of is not None:
             try:
-                if tree.all_of.evaluate(variables) is True:
+                steps = sum(rule.program.steps(size) for rule in rules if not rule.program.uses_old)
+                if tree.all_of.evaluate(variables, self._budget, steps) is True:
                     rules = [rule for rule in rules if rule.program.uses_old]
             except EvaluationError:
                 pass  # reported below, with the rule
         for rule in rules:
             try:
-                if rule.program.evaluate(variables) is True:
+                if rule.program.evaluate(variables, self._budget, rule.program.steps(size)) is True:
                     continue
                 message = rule.message
             except EvaluationError as problem:
@@ -364,7 +396,8 @@ class _Check:
                 continue
             if rule.message_program is not None:
                 try:
-                    made = rule.message_program.evaluate(variables)
+                    steps = rule.message_program.steps(size)
+                    made = rule.message_program.evaluate(variables, self._budget, steps)
                 except EvaluationError:
                     made = None  # the message of the rule serves
                 if isinstance(made, str) and made.strip() and "\n" not in made and len(made) <= _LONGEST_MESSAGE:

@@ -10,8 +10,8 @@ from shoal.kube.crd_schema import crd_manifest
 from shoal.kube.errors import Cause
 from shoal.kube.kinds import Kind
 from shoal.kube.objects import Obj, at_path
+from shoal.kube.re2 import BadPattern, compiled
 from shoal.kube.structural_schema import broken_rules, kinds_of
-from shoal.kube.structural_schema.re2 import BadPattern, compiled
 
 MAX_MEMBERS = 1024  # bounds the cost of the CEL rules, which the API server estimates before it accepts them
 MAX_PATTERN_LENGTH = 1024

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from shoal.cluster.informer import Change
 from shoal.kube.objects import Obj, labels_of
+from shoal.kube.re2 import compiled
 from shoal.kube.selectors import from_label_selector
-from shoal.kube.structural_schema.re2 import compiled
 from shoal.logs import Logger
 from shoal.scheduler.planner.gang_types import HyperNode
 

@@ -6,6 +6,7 @@ are bounded, too: a pattern that expands beyond `_MAX_PROGRAM_BYTES` is refused.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -41,6 +42,17 @@ class Pattern:
         """The first match in `text`, None where there is none. An empty match is ''."""
         found = self._engine.search(text.encode(errors="replace"))
         return None if found is None else found[0].decode(errors="replace")
+
+    def find_all(self, text: str) -> Iterator[str]:
+        """The matches in `text`, one after the other; as in Go, no empty one right behind another."""
+        encoded, end = text.encode(errors="replace"), -1
+        for found in self._engine.finditer(encoded):
+            start, stop = found.span()
+            # The engine finds empty matches between the bytes of a character, too.
+            splits_character = start < len(encoded) and encoded[start] & 0xC0 == 0x80
+            if start < stop or (start != end and not splits_character):
+                yield found[0].decode(errors="replace")
+            end = stop
 
     def matches(self, text: str) -> bool:
         return self._engine.search(text.encode(errors="replace")) is not None
