@@ -27,8 +27,8 @@ from shoal.local import gc_tuning
 from shoal.scheduler.planner.cluster_view import ClusterView
 from shoal.scheduler.planner.equivalence_classes import workload_kind
 from shoal.scheduler.planner.gang_types import PlannerSettings, PodGroup, PodGroupPhase, Queue
-from shoal.scheduler.planner.planner import plan
 from shoal.scheduler.planner.node_and_pod_types import Node, Pod, PodState
+from shoal.scheduler.planner.planner import plan
 
 GPU = "nvidia.com/gpu"
 RACK = "topology.shoal.dev/rack"
