@@ -126,7 +126,7 @@ async def test_a_nul_in_a_path_keeps_a_container_waiting_with_a_reason(field: st
         await cluster.create(POD, made, "default")
         held = await wait_for_pod(cluster, "p", lambda found: "CreateContainerConfigError" in str(found))
     await cluster.close()
-    assert "holds a NUL byte" in str(held)
+    assert "contains a NUL byte" in str(held)
 
 
 async def test_an_empty_store_is_damaged_not_new(tmp_path: Path) -> None:

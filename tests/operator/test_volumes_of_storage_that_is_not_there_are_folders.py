@@ -13,6 +13,7 @@ from shoal.cluster.object_validation import deviation_warnings
 from shoal.kube.kinds import PERSISTENT_VOLUME
 from shoal.kube.objects import Obj
 from shoal.kube.persistent_volumes import FOLDER, path_of
+from shoal.kube.validation.storage_rules import volume_on_create
 
 SHARED: Obj = {
     "capacity": {"storage": "5Gi"},
@@ -88,6 +89,11 @@ WARNED: dict[str, tuple[Obj, str]] = {
         "spec.csi: there is no csi storage here, so the volume is a folder of the cluster",
     ),
 }
+
+
+def test_a_volume_needs_no_source() -> None:
+    """Kubernetes refuses one without."""
+    assert list(volume_on_create({**volume(), "metadata": {"name": "pv"}})) == []
 
 
 @pytest.mark.parametrize("case", WARNED)
