@@ -5,12 +5,20 @@ The operator calls it with its copies, the describe page with what a cluster lis
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable
+from hashlib import blake2b
+from typing import Any
 
 from shoal.dialects.capabilities import Gangs, OwnedObjects, RequiredObject
 from shoal.engine import GroupRef, ObservedGroup, ObservedObject, OwnedObjectRef
 from shoal.kube.kinds import Kind
 from shoal.kube.objects import Obj
+
+
+def content_digest(content: Any) -> str:
+    """Of what a job wants in an object: kept on the object, so that a change of the spec is detected."""
+    return blake2b(json.dumps(content, sort_keys=True).encode(), digest_size=8).hexdigest()
 
 
 def observe_children(

@@ -5,12 +5,22 @@ A group is admitted before any of its pods is created (`Inqueue`), and pods name
 
 from __future__ import annotations
 
+from shoal.dialects.children import content_digest
 from shoal.dialects.gang_backends.backend import Backend, GangStatus, condition_message, use_scheduler
 from shoal.dialects.gang_backends.gang import GangRole, GangSpec, GangTopology
-from shoal.engine.policies import Opens
+from shoal.engine import ObservedGroup
+from shoal.engine.policies import GroupPlan, Opens, ReclaimLimits
 from shoal.kube.conditions import condition_of, is_true
-from shoal.kube.objects import Obj, at_path
-from shoal.scheduler.api.pod_groups import ADMITTED, GROUP_NAME, POD_GROUP, with_quota_names
+from shoal.kube.objects import Obj, annotations_of, at_path, is_terminating, uid_of
+from shoal.scheduler.api.pod_groups import (
+    ADMITTED,
+    ELASTIC,
+    GROUP_NAME,
+    POD_GROUP,
+    RECLAIM_REASON,
+    reclaimed_uids,
+    with_quota_names,
+)
 
 ROLE = "volcano.sh/task-spec"  # on a pod: its role
 PARTITION = "volcano.sh/partition-id"
@@ -61,6 +71,29 @@ def gang_status(group: Obj) -> GangStatus:
         return GangStatus(phase in ADMITTED, partially_placed=phase == "Unknown")
     condition = condition_of(group, "Unschedulable") or {}
     return GangStatus(message=condition_message(group, "Unschedulable"), reason=str(condition.get("reason") or ""))
+
+
+def group_plan(key: str, gang: GangSpec, roles: frozenset[str]) -> GroupPlan:
+    """The group as the engine plans it. Its digest changes with everything that is written into the PodGroup."""
+    content = {**spec(gang), **({ELASTIC: True} if gang.is_elastic else {})}
+    limits = ReclaimLimits(gang.minimum, gang.role_minimums) if gang.is_elastic else None
+    return GroupPlan(key, content_digest(content), roles, limits)
+
+
+def observe_group(group: Obj, key: str, digest: str) -> ObservedGroup:
+    seen = gang_status(group)
+    return ObservedGroup(
+        uid_of(group),
+        key,
+        digest,
+        admitted=seen.admitted,
+        unknown=seen.partially_placed,
+        leaving=is_terminating(group),
+        asked=reclaimed_uids(group),
+        reclaim_reason=annotations_of(group).get(RECLAIM_REASON, ""),
+        pending_reason=seen.reason,
+        pending_message=seen.message,
+    )
 
 
 def volcano(scheduler: str = "") -> Backend:

@@ -2,42 +2,29 @@
 
 from __future__ import annotations
 
-import json
 from abc import abstractmethod
 from collections.abc import Mapping
-from hashlib import blake2b
-from typing import Any
 
 from shoal.dialects.capabilities import ChildKind, Gangs, ObservedChild, OwnedObjects, RequiredObject
 from shoal.dialects.gang_backends import volcano
 from shoal.dialects.gang_backends.gang import GangSpec
 from shoal.dialects.indexed_dialect import INDEX, ROLE
-from shoal.engine import Apply, GroupRef, ObservedGroup, ObservedObject, OwnedObjectRef, Target, TaskRef
-from shoal.engine.policies import GroupPlan, ReclaimLimits
+from shoal.engine import Apply, GroupRef, ObservedObject, OwnedObjectRef, Target, TaskRef
+from shoal.engine.policies import GroupPlan
 from shoal.kube.counts import parse_count
 from shoal.kube.kinds import SERVICE, Kind
 from shoal.kube.objects import Obj, annotations_of, is_terminating, labels_of, namespace_of, uid_of
 from shoal.kube.owners import is_controlled_by, owner_reference
-from shoal.scheduler.api.pod_groups import ELASTIC, POD_GROUP, RECLAIM_REASON, definitions, reclaimed_uids
+from shoal.scheduler.api.pod_groups import ELASTIC, POD_GROUP, definitions
 
 SERVICE_OBJECT = "service"
 DIGEST = "shoal.dev/setting"  # on an owned object: which setting it shows
 GANG = "shoal.dev/gang"  # on a PodGroup: the key of its gang
 
 
-def digest(content: Any) -> str:
-    return blake2b(json.dumps(content, sort_keys=True).encode(), digest_size=8).hexdigest()
-
-
 def group_plans(gangs: Mapping[str, GangSpec]) -> tuple[GroupPlan, ...]:
     return tuple(
-        GroupPlan(
-            key,
-            digest({**volcano.spec(gang), **({ELASTIC: True} if gang.is_elastic else {})}),
-            frozenset(part.role for part in gang.roles),
-            ReclaimLimits(gang.minimum, gang.role_minimums) if gang.is_elastic else None,
-        )
-        for key, gang in gangs.items()
+        volcano.group_plan(key, gang, frozenset(part.role for part in gang.roles)) for key, gang in gangs.items()
     )
 
 
@@ -98,20 +85,7 @@ class ReplicaObjects(OwnedObjects, Gangs):
             return None
         notes, labels = annotations_of(obj), labels_of(obj)
         if GANG in notes:
-            seen = volcano.gang_status(obj)
-            group = ObservedGroup(
-                uid_of(obj),
-                notes[GANG],
-                notes.get(DIGEST, ""),
-                admitted=seen.admitted,
-                unknown=seen.partially_placed,
-                leaving=is_terminating(obj),
-                asked=reclaimed_uids(obj),
-                reclaim_reason=notes.get(RECLAIM_REASON, ""),
-                pending_reason=seen.reason,
-                pending_message=seen.message,
-            )
-            return GroupRef(notes[GANG]), group
+            return GroupRef(notes[GANG]), volcano.observe_group(obj, notes[GANG], notes.get(DIGEST, ""))
         index = parse_count(labels.get(INDEX))
         if ROLE not in labels or index is None:
             return None

@@ -16,6 +16,7 @@ from pydantic import ValidationError
 
 from shoal.dialects.base_settings import BaseSettings
 from shoal.dialects.capabilities import ManifestWarnings, Scaling, StatusProgress
+from shoal.dialects.children import content_digest
 from shoal.dialects.dialect import ManifestInvalid, StatusReport
 from shoal.dialects.displayed_state import complete_state
 from shoal.dialects.gang_backends.gang import GangRole, GangSpec
@@ -25,7 +26,7 @@ from shoal.dialects.training import conditions as cond
 from shoal.dialects.training.conditions import Conditions, ConditionTexts
 from shoal.dialects.training.container_edits import find_container, open_port
 from shoal.dialects.training.manifest_warnings import of_templates, without_effect
-from shoal.dialects.training.owned_objects import SERVICE_OBJECT, ReplicaObjects, digest, group_plans
+from shoal.dialects.training.owned_objects import SERVICE_OBJECT, ReplicaObjects, group_plans
 from shoal.dialects.training.replica_status import ACTIVE, FAILED, RESTARTS, count_replicas
 from shoal.dialects.training.replicas import MASTER, PORT, PORT_NAME, WORKER, Replicas, TrainingSpec
 from shoal.dialects.training.restart_rules import RestartRules, pod_restart_policy, restarts_in_place
@@ -218,7 +219,7 @@ class TrainingDialect(IndexedDialect[S]):
                     SERVICE_OBJECT,
                     BudgetScope.TASK,
                     Lifetime.TASK,
-                    digest([job.port(role, self.container) for role in sorted(with_services)]),
+                    content_digest([job.port(role, self.container) for role in sorted(with_services)]),
                     with_services,
                     behind_gate=True,
                 ),

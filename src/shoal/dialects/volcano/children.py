@@ -6,28 +6,25 @@ reference that identify its owner. Objects of other owners are never taken over.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
-from hashlib import blake2b
-from typing import Any
 
 from shoal.dialects.capabilities import ChildKind, ObservedChild, OwnedObjects, RequiredObject
 from shoal.dialects.capabilities import Gangs as GangCapability
+from shoal.dialects.children import content_digest
 from shoal.dialects.gang_backends import volcano
-from shoal.dialects.gang_backends.volcano import gang_status
 from shoal.dialects.volcano import names
 from shoal.dialects.volcano.plugins import ray, requested_plugins, ssh, svc
 from shoal.dialects.volcano.plugins.pods import PluginJob
 from shoal.dialects.volcano.pod_groups import Gangs, gangs
 from shoal.dialects.volcano.spec import JobSpec, seconds_of, spec_of
-from shoal.engine import Apply, GroupRef, ObservedGroup, ObservedObject, OwnedObjectRef, Target
-from shoal.engine.policies import GroupPlan, Lifetime, OwnedObject, ReclaimLimits
+from shoal.engine import Apply, GroupRef, ObservedObject, OwnedObjectRef, Target
+from shoal.engine.policies import GroupPlan, Lifetime, OwnedObject
 from shoal.kube.kinds import CONFIG_MAP, PERSISTENT_VOLUME_CLAIM, SECRET, SERVICE, Kind
 from shoal.kube.objects import Obj, annotations_of, is_terminating, labels_of, name_of, namespace_of, uid_of
 from shoal.kube.owners import is_controlled_by
 from shoal.kube.patching.json_values import clone
-from shoal.scheduler.api.pod_groups import ELASTIC, POD_GROUP, RECLAIM_REASON, reclaimed_uids
+from shoal.scheduler.api.pod_groups import ELASTIC, POD_GROUP
 from shoal.scheduler.api.pod_groups import definitions as gang_definitions
 
 PART = "shoal.dev/part"  # on an owned object: which one it is
@@ -43,12 +40,7 @@ _OURS = names.JOB_NAME  # as a selector: whatever has the label
 def group_plans(spec: JobSpec) -> tuple[GroupPlan, ...]:
     wanted = gangs(spec, job="", uid="")
     return tuple(
-        GroupPlan(
-            key,
-            _digest({**volcano.spec(gang), **({ELASTIC: True} if gang.is_elastic else {})}),
-            frozenset(part.role for part in gang.roles) if len(wanted) > 1 else frozenset(),
-            ReclaimLimits(gang.minimum, gang.role_minimums) if gang.is_elastic else None,
-        )
+        volcano.group_plan(key, gang, frozenset(part.role for part in gang.roles) if len(wanted) > 1 else frozenset())
         for key, gang in wanted.items()
     )
 
@@ -58,7 +50,7 @@ def owned_objects(spec: JobSpec, scene: PluginJob) -> tuple[OwnedObject, ...]:
     plugin_of = {SERVICE_PART: "svc", HOSTS: "svc", KEYS: "ssh", HEAD: "ray"}
     parts = [part for part in _KINDS if plugin_of[part] in spec.plugins]
     made = [
-        OwnedObject(part, lifetime=Lifetime.UNTIL_END, digest=_digest(_content(part, scene, is_new=False)))
+        OwnedObject(part, lifetime=Lifetime.UNTIL_END, digest=content_digest(_content(part, scene, is_new=False)))
         for part in parts
     ]
     made += [
@@ -67,10 +59,6 @@ def owned_objects(spec: JobSpec, scene: PluginJob) -> tuple[OwnedObject, ...]:
         if volume.volume_claim is not None
     ]
     return tuple(made)
-
-
-def _digest(content: Any) -> str:
-    return blake2b(json.dumps(content, sort_keys=True).encode(), digest_size=8).hexdigest()
 
 
 # --- how they look -------------------------------------------------------------------------------------------------
@@ -164,20 +152,8 @@ def observe_child(obj: Obj, manifest: Obj) -> ObservedChild | None:
     notes = annotations_of(obj)
     digest = notes.get(names.DIGEST, "")
     if names.STAGE in notes:
-        key, seen = notes[names.STAGE], gang_status(obj)
-        group = ObservedGroup(
-            uid_of(obj),
-            key,
-            digest,
-            admitted=seen.admitted,
-            unknown=seen.partially_placed,
-            leaving=is_terminating(obj),
-            asked=reclaimed_uids(obj),
-            reclaim_reason=notes.get(RECLAIM_REASON, ""),
-            pending_reason=seen.reason,
-            pending_message=seen.message,
-        )
-        return GroupRef(key), group
+        key = notes[names.STAGE]
+        return GroupRef(key), volcano.observe_group(obj, key, digest)
     if PART in notes:
         return OwnedObjectRef(notes[PART]), ObservedObject(uid_of(obj), digest, leaving=is_terminating(obj))
     return None
@@ -185,7 +161,7 @@ def observe_child(obj: Obj, manifest: Obj) -> ObservedChild | None:
 
 def pending_reason(group: Obj) -> str:
     """Return why a group is not admitted, as its scheduler reports it."""
-    return gang_status(group).message.rstrip(".")
+    return volcano.gang_status(group).message.rstrip(".")
 
 
 def gangs_of(manifest: Obj) -> Gangs:
